@@ -1,0 +1,9 @@
+//! AG-UI events: the words in which an agent's work is told.
+
+mod check;
+mod kind;
+mod model;
+
+pub use check::{NotAnEvent, check_printed};
+pub use kind::EventKind;
+pub use model::{Chunk, Event, Origin, RUN_ACCEPTED, TokenCount};

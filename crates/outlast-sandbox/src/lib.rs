@@ -1,0 +1,11 @@
+//! The port to sandboxes.
+//!
+//! A [`Provider`] creates instances, starts shims in them, reads journals and kills agents. Everything that it does to
+//! a run it does by the run's own fence or by an instance id that is never used again.
+
+mod provider;
+
+pub use provider::{
+    InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, Provider,
+    ProviderError,
+};

@@ -1,0 +1,178 @@
+//! What a provider must do.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::decide::SandboxFacts;
+use outlast_core::journal::exit::ExitRecord;
+use outlast_core::shim::{FenceChoice, OutputLimits};
+use outlast_core::{ExitSecret, InstanceId, RunId};
+
+/// Makes sandboxes and reaches into them.
+#[async_trait]
+pub trait Provider: Send + Sync + std::fmt::Debug {
+    /// The provider's name, as in records.
+    fn name(&self) -> &'static str;
+
+    /// The machine that instances are bound to; none: every host reaches them. A random id kept beside the instances,
+    /// so that a copied disk image is not taken for the machine.
+    fn machine(&self) -> Option<&str>;
+
+    /// Creates what the intent row promises: the runs directory and, where no directory was lent, a workspace.
+    /// Repeating it is harmless.
+    async fn create(&self, instance: &InstanceId, lent: Option<&str>) -> Result<(), ProviderError>;
+
+    /// Whether the instance exists.
+    async fn exists(&self, instance: &InstanceId) -> Result<bool, ProviderError>;
+
+    /// Where things are, for the agent's command line and environment.
+    fn paths(&self, instance: &InstanceId, lent: Option<&str>) -> InstancePaths;
+
+    /// Starts a shim and lets the latch decide. Idempotent: of any number of calls, in any number of processes, frozen
+    /// and thawed at will, at most one starts an agent.
+    async fn launch(&self, order: LaunchOrder) -> Result<LaunchOutcome, LaunchError>;
+
+    /// Takes the latch so that no agent will ever be started.
+    async fn latch_cancelled(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+    ) -> Result<LaunchOutcome, ProviderError>;
+
+    /// What the sandbox says of the run. Read only.
+    async fn facts(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        secret: &ExitSecret,
+    ) -> Result<SandboxFacts, ProviderError>;
+
+    /// Opens the journal at a byte. It need not exist yet.
+    async fn journal(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        secret: &ExitSecret,
+        from: u64,
+    ) -> Result<Box<dyn Journal>, ProviderError>;
+
+    /// The end of the agent's standard error, at most so many bytes, as text.
+    async fn stderr_tail(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        max_bytes: usize,
+    ) -> Result<String, ProviderError>;
+
+    /// Kills the run's fence: asks the tree to end, kills it after `grace`, and verifies. Addresses nothing but the
+    /// run's own fence. Safe to call from several processes at once and again and again.
+    async fn kill(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        grace: Duration,
+    ) -> Result<KillOutcome, ProviderError>;
+
+    /// Destroys the instance: everything that `create` made, never a lent directory. Already gone is success.
+    async fn destroy(&self, instance: &InstanceId) -> Result<(), ProviderError>;
+}
+
+/// Where things are inside an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstancePaths {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// Where prompt files lie, readable for the agent.
+    pub prompts: PathBuf,
+}
+
+/// A run that is to be launched.
+#[derive(Debug, Clone)]
+pub struct LaunchOrder {
+    /// The instance.
+    pub instance: InstanceId,
+    /// The run.
+    pub run: RunId,
+    /// Its exit secret.
+    pub secret: ExitSecret,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The agent's standard input; also readable for it under `OUTLAST_PROMPT_FILE`.
+    pub prompt: Option<String>,
+    /// Whether the prompt is the agent's standard input; otherwise that is empty and only the file exists.
+    pub prompt_on_stdin: bool,
+    /// The second attempt: markers, program, standard input.
+    pub fallback: Option<(Vec<String>, Vec<String>, Option<String>)>,
+    /// The agent's whole environment, but for `OUTLAST_PROMPT_FILE`, which the provider adds.
+    pub env: Vec<(String, String)>,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// Which fence to use.
+    pub fence: FenceChoice,
+    /// Bounds of the output.
+    pub limits: OutputLimits,
+}
+
+/// What became of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaunchOutcome {
+    /// This call took the latch.
+    Taken,
+    /// The latch was taken before. What it says is in [`Provider::facts`].
+    TakenBefore,
+}
+
+/// Why nothing was launched. The latch was not taken by this call.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LaunchError {
+    /// `sandbox_gone`.
+    #[error("the sandbox is gone: {0}")]
+    SandboxGone(String),
+    /// Another attempt may succeed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The provider could not answer or act.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{provider}: {message}")]
+pub struct ProviderError {
+    /// The provider.
+    pub provider: &'static str,
+    /// What is wrong, for people.
+    pub message: String,
+}
+
+/// What became of a kill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KillOutcome {
+    /// No process of the run lives: proven.
+    Dead,
+    /// Nothing was started, so nothing lives: the latch is free, or a cancel has it, or its taker died before it started
+    /// anything.
+    NeverStarted,
+    /// It could not be verified that all processes are gone.
+    Unverified {
+        /// Why, for people.
+        cause: String,
+    },
+}
+
+/// A journal that is being read.
+#[async_trait]
+pub trait Journal: Send {
+    /// The next bytes, at most `max`. Waits until there are some, until something else may have changed (the exit, the
+    /// shim's death), or for at most `patience`. Bytes are read before the exit is, so a line break that the shim added
+    /// is never seen without it.
+    async fn read(&mut self, max: usize, patience: Duration) -> Result<JournalRead, ProviderError>;
+}
+
+/// What a read found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JournalRead {
+    /// New bytes; empty where there were none in time.
+    pub bytes: Vec<u8>,
+    /// The exit file, if it is filled.
+    pub exit: Option<ExitRecord>,
+}

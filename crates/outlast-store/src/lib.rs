@@ -1,0 +1,22 @@
+//! The port to durable state.
+//!
+//! The roles [`Runs`], [`Log`], [`Instances`] and [`Ledger`] are shaped by what must be atomic, not by tables. Together
+//! they are a [`Store`]. No method is optional. [`MemoryStore`] keeps everything in the process; the conformance suite
+//! (feature `conformance`) is what every backend must pass.
+
+mod error;
+mod ports;
+mod requests;
+mod roles;
+mod signal;
+
+pub use error::{
+    AcceptError, AppendError, ClaimError, FinishError, InstanceError, ReadError, StoreError, WriteError,
+};
+pub use ports::{Clock, Entropy, Ports, SystemClock, SystemEntropy};
+pub use requests::{
+    Accept, Accepted, Append, Appended, CancelOutcome, Claimed, Finish, Finished, Instance, InstanceState,
+    ListRuns, LogEnd, MessageRow, NewEvent, Page, PresenceUntil, Renewed, StoredEvent,
+};
+pub use roles::{Instances, Ledger, Log, Runs, Store};
+pub use signal::{Signal, Signals};

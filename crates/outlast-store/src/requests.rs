@@ -1,0 +1,268 @@
+//! What the operations take and give.
+
+use std::time::Duration;
+
+use outlast_core::decide::EndVerdict;
+use outlast_core::event::{Chunk, Origin};
+use outlast_core::run::{
+    Cancel, CancelReason, ClaimToken, Cursor, LaunchSpec, OnDisconnect, RunRecord, Status, Usage,
+};
+use outlast_core::transcript::Message;
+use outlast_core::{InstanceId, Nonce, OwnerId, RunId, Seq, Tenant, ThreadId};
+
+/// A new run. See [`crate::Runs::accept`].
+#[derive(Debug, Clone)]
+pub struct Accept {
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// Its id.
+    pub run_id: RunId,
+    /// Its thread.
+    pub thread_id: ThreadId,
+    /// Whether the caller chose the thread. If not, the thread is no reason for a conflict.
+    pub thread_chosen: bool,
+    /// How to launch it.
+    pub spec: LaunchSpec,
+    /// The digest of the request ([`outlast_core::run::request_digest`]).
+    pub digest: String,
+    /// Who accepts it, and thereby holds the claim of epoch 1.
+    pub owner: OwnerId,
+    /// For how long that claim's lease runs.
+    pub lease: Duration,
+    /// How long it may go on without a viewer; none: for ever.
+    pub detached_ttl: Option<Duration>,
+    /// What happens when the last viewer leaves.
+    pub on_disconnect: OnDisconnect,
+    /// The turn's new messages: the user's.
+    pub messages: Vec<Message>,
+    /// The first events of the log, `run.accepted` first.
+    pub events: Vec<Chunk>,
+}
+
+/// The answer to [`Accept`].
+#[derive(Debug, Clone)]
+pub enum Accepted {
+    /// The run is recorded, with the claim that its producer holds from now on.
+    New(Box<Claimed>),
+    /// The same request was made before. Nothing was written.
+    Existing(Box<RunRecord>),
+}
+
+/// A granted claim.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// Proof of it.
+    pub token: ClaimToken,
+    /// The run as of the grant.
+    pub run: RunRecord,
+}
+
+/// One renewed claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewed {
+    /// The run.
+    pub run_id: RunId,
+    /// The claim's epoch.
+    pub epoch: u64,
+    /// Whether the run is to stop.
+    pub cancel: Option<Cancel>,
+}
+
+/// An event for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// Where it came from.
+    pub origin: Origin,
+    /// What it says.
+    pub chunk: Chunk,
+}
+
+/// A message of the transcript, as stored. `ordinal` orders the messages of a run: negative for those of the turn's
+/// input, else the number of the event that began it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageRow {
+    /// The run.
+    pub run_id: RunId,
+    /// Its place within the run.
+    pub ordinal: i64,
+    /// The message.
+    pub message: Message,
+}
+
+/// Events to add, all or none.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The writer's claim.
+    pub token: ClaimToken,
+    /// Where the writer believes the log's tail to be.
+    pub expected_tail: Seq,
+    /// Drawn for this append. The same append again is answered as the first was.
+    pub batch: Nonce,
+    /// What to add.
+    pub events: Vec<NewEvent>,
+    /// Where the driver is after them.
+    pub cursor: Option<Cursor>,
+    /// Messages that these events complete or change: `(ordinal, message)`.
+    pub messages: Vec<(Seq, Message)>,
+    /// The session in the agent's own words, once it is known.
+    pub agent_session: Option<String>,
+}
+
+/// The answer to [`Append`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// The number of the last event.
+    pub tail: Seq,
+}
+
+/// The end of a run, in one transaction: the last events (the terminal one last), the closed log, the terminal status
+/// and the sealed transcript.
+#[derive(Debug, Clone)]
+pub struct Finish {
+    /// The last append and its claim. Its events end with exactly one `RUN_FINISHED` or `RUN_ERROR`.
+    pub append: Append,
+    /// What the record will say.
+    pub verdict: EndVerdict,
+    /// The cancel that the verdict takes into account. A finish is refused where another one is on the record.
+    pub cancel: Option<CancelReason>,
+    /// The agent's exit status, where it is known.
+    pub exit_code: Option<i32>,
+    /// What it used.
+    pub usage: Vec<Usage>,
+}
+
+/// The answer to [`Finish`].
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// The record as it is from now on.
+    pub run: RunRecord,
+}
+
+/// What became of a wish to stop.
+#[derive(Debug, Clone)]
+pub enum CancelOutcome {
+    /// It is on the record now.
+    Recorded(Box<RunRecord>),
+    /// It was on the record before.
+    AlreadyRequested(Box<RunRecord>),
+    /// The run had ended before.
+    Terminal(Box<RunRecord>),
+    /// No such run.
+    NotFound,
+}
+
+/// Which runs to list: newest first, in pages.
+#[derive(Debug, Clone, Default)]
+pub struct ListRuns {
+    /// Whose.
+    pub tenant: Tenant,
+    /// Only of this thread.
+    pub thread_id: Option<ThreadId>,
+    /// Only with one of these statuses; empty: all.
+    pub statuses: Vec<Status>,
+    /// Only runs that come after this one (`started_at`, `run_id` of the last of the page before).
+    pub after: Option<(u64, RunId)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// An event as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// Its number.
+    pub seq: Seq,
+    /// When it was stored, in milliseconds since 1970.
+    pub at: u64,
+    /// Where it came from.
+    pub origin: Origin,
+    /// Its JSON, byte for byte as it was appended.
+    pub json: String,
+}
+
+/// What a log is beyond the events that a page holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogEnd {
+    /// More may come.
+    Open,
+    /// Nothing more will come.
+    Closed,
+    /// The events have aged out.
+    Expired,
+}
+
+/// A piece of a log, from one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The events, in order.
+    pub events: Vec<StoredEvent>,
+    /// The state of the log at its tail.
+    pub end: LogEnd,
+    /// The number of the last event of the log, which may lie beyond this page.
+    pub tail: Seq,
+}
+
+impl Page {
+    /// Whether a reader that has this page has everything that there is, and ever will be.
+    pub fn is_last(&self, after: Seq) -> bool {
+        let reached = self.events.last().map_or(after, |event| event.seq);
+        self.end != LogEnd::Open && reached >= self.tail
+    }
+}
+
+/// Until when a viewer counts as present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PresenceUntil {
+    /// So long from now.
+    For(Duration),
+    /// Not any more.
+    Left,
+}
+
+/// The state of an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstanceState {
+    /// The intent is written; it may or may not exist.
+    Creating,
+    /// It exists and may be used.
+    Live,
+    /// It is being destroyed.
+    Destroying,
+    /// It is gone.
+    Gone,
+}
+
+impl InstanceState {
+    /// The stored form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            InstanceState::Creating => "creating",
+            InstanceState::Live => "live",
+            InstanceState::Destroying => "destroying",
+            InstanceState::Gone => "gone",
+        }
+    }
+
+    /// Reads the stored form.
+    pub fn parse(text: &str) -> Option<InstanceState> {
+        [InstanceState::Creating, InstanceState::Live, InstanceState::Destroying, InstanceState::Gone]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+    }
+}
+
+/// A sandbox that was created, or is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// Its id, never used again.
+    pub instance_id: InstanceId,
+    /// The key under which the thread finds it again.
+    pub sandbox_key: String,
+    /// Who made it.
+    pub provider: String,
+    /// The machine that it is bound to; none: any host reaches it.
+    pub machine: Option<String>,
+    /// Its state.
+    pub state: InstanceState,
+    /// When the intent was written, in milliseconds since 1970.
+    pub created_at: u64,
+}

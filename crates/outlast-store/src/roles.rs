@@ -1,0 +1,159 @@
+//! The roles of a store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::run::{CancelReason, ClaimToken, Purpose, RunRecord};
+use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
+
+use crate::{
+    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, ClaimError, Claimed, Finish,
+    FinishError, Finished, Instance, InstanceError, InstanceState, ListRuns, MessageRow, NewEvent, Page,
+    PresenceUntil, ReadError, Renewed, Signal, StoreError,
+};
+
+/// Run records, claims, cancels and presence.
+#[async_trait]
+pub trait Runs: Send + Sync {
+    /// Records a run, its claim at epoch 1, the first events and the turn's messages in one transaction, or answers
+    /// with the run that the same request made before. Decided by [`outlast_core::decide::accept`]. Of any number of
+    /// callers at once, with one run id, on one thread or in one unshared workspace, one gets a new run.
+    async fn accept(&self, request: Accept) -> Result<Accepted, AcceptError>;
+
+    /// The run, or none.
+    async fn run(&self, tenant: &Tenant, run_id: &RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// A page of runs, newest first.
+    async fn list_runs(&self, query: &ListRuns) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// The running run of the thread, or none. An interrupted one is not running.
+    async fn find_active_run(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+    ) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Grants the claim: epoch + 1, a fresh nonce and a lease of this length, in one conditional write decided by
+    /// [`outlast_core::decide::claim`]. A refusal writes nothing.
+    async fn claim(
+        &self,
+        run_id: &RunId,
+        owner: &OwnerId,
+        purpose: Purpose,
+        lease: Duration,
+    ) -> Result<Claimed, ClaimError>;
+
+    /// Lengthens every lease that the owner still holds to this length from now, in one statement, and tells which
+    /// these are. A claim that is missing from the answer is lost, or its run has ended.
+    async fn renew(&self, owner: &OwnerId, lease: Duration) -> Result<Vec<Renewed>, StoreError>;
+
+    /// Gives the claim back: the next claim is granted at once. Without effect where it is not current.
+    async fn release(&self, token: &ClaimToken) -> Result<(), StoreError>;
+
+    /// Records that somebody wants the run to stop. The first wish stays; nothing withdraws it.
+    async fn request_cancel(
+        &self,
+        tenant: &Tenant,
+        run_id: &RunId,
+        reason: CancelReason,
+    ) -> Result<CancelOutcome, StoreError>;
+
+    /// Says that this host watches the run. Renewed by the host; runs out by itself.
+    async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError>;
+}
+
+/// The delivery log.
+#[async_trait]
+pub trait Log: Send + Sync {
+    /// Records that the latch is known to be taken, with the events that say so. Fenced. Repeating it is harmless:
+    /// where the run is `launched` already, nothing is written and the tail is answered.
+    async fn launched(
+        &self,
+        token: &ClaimToken,
+        expected_tail: Seq,
+        events: Vec<NewEvent>,
+    ) -> Result<Appended, AppendError>;
+
+    /// Adds events, durable before it returns, if the token and the tail are current. An append whose batch was the
+    /// last to be committed is answered as it was then.
+    async fn append(&self, append: Append) -> Result<Appended, AppendError>;
+
+    /// Ends the run in one transaction. A terminal status is never overwritten.
+    async fn finish(&self, finish: Finish) -> Result<Finished, FinishError>;
+
+    /// Events strictly after `after`, and the log's state, from one snapshot: at most `max_events`, and no further
+    /// event once `max_bytes` are reached (a single larger event is still delivered).
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        run_id: &RunId,
+        after: Seq,
+        max_events: usize,
+        max_bytes: usize,
+    ) -> Result<Page, ReadError>;
+
+    /// A hint that something of this run may have changed. Whoever relies on it also looks again by itself, at most
+    /// two seconds later.
+    fn subscribe(&self, run_id: &RunId) -> Signal;
+}
+
+/// Sandboxes that were created, or are to be.
+#[async_trait]
+pub trait Instances: Send + Sync {
+    /// Writes the intent to create an instance, and binds the claimed run to it (phase `launching`). Fenced.
+    async fn create_instance(&self, token: &ClaimToken, instance: &Instance) -> Result<(), InstanceError>;
+
+    /// Binds the claimed run to a live instance (phase `launching`). Fenced; refused where the instance is being
+    /// destroyed.
+    async fn use_instance(&self, token: &ClaimToken, instance: &InstanceId) -> Result<(), InstanceError>;
+
+    /// Moves an instance to another state. To `Destroying` only while no live run is bound to it; never back.
+    async fn set_instance_state(
+        &self,
+        instance: &InstanceId,
+        state: InstanceState,
+    ) -> Result<(), InstanceError>;
+
+    /// The instance, or none.
+    async fn instance(&self, instance: &InstanceId) -> Result<Option<Instance>, StoreError>;
+
+    /// The live (or still creating) instance of a sandbox key on a machine, newest first.
+    async fn find_instance(
+        &self,
+        sandbox_key: &str,
+        machine: Option<&str>,
+    ) -> Result<Option<Instance>, StoreError>;
+}
+
+/// What outlives the delivery log.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// The thread's messages: its runs in the order of their acceptance, and within each by ordinal.
+    async fn thread_messages(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+    ) -> Result<Vec<MessageRow>, StoreError>;
+
+    /// The run's messages by ordinal.
+    async fn run_messages(&self, tenant: &Tenant, run_id: &RunId) -> Result<Vec<MessageRow>, StoreError>;
+
+    /// The latest session that an agent of this kind has had on the thread, before the given run.
+    async fn last_agent_session(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+        kind: &str,
+        before: &RunId,
+    ) -> Result<Option<String>, StoreError>;
+}
+
+/// Everything durable.
+#[async_trait]
+pub trait Store: Runs + Log + Instances + Ledger + std::fmt::Debug {
+    /// The deployment's id, a UUID made with the store; it labels everything that is created outside.
+    async fn deployment_id(&self) -> Result<String, StoreError>;
+
+    /// Waits for everything in flight and lets go of what the process holds: its leases count as released.
+    async fn close(&self);
+}
