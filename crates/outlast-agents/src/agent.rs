@@ -35,7 +35,7 @@ pub trait Agent: Send + Sync + std::fmt::Debug {
 ///
 /// A translator is deterministic and depends on nothing but the lines that it was given: the same lines yield the same
 /// events in every process, on every host. [`crate::testing::check_translator`] checks that.
-pub trait Translator: Send {
+pub trait Translator: Send + Sync {
     /// Takes the next line.
     fn line(&mut self, line: PrintedLine<'_>, out: &mut Emitter<'_>);
 

@@ -35,6 +35,8 @@ impl<'a> Emitter<'a> {
 
     /// An id of the agent's own (`item_3`), made unique across runs.
     pub fn own_id(&self, id: &str) -> String {
-        format!("{}-{id}", self.run_id)
+        // A bare number would be one of those that `next_id` draws.
+        let mark = if id.bytes().all(|byte| byte.is_ascii_digit()) { "own-" } else { "" };
+        format!("{}-{mark}{id}", self.run_id)
     }
 }

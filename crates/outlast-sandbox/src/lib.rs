@@ -3,8 +3,12 @@
 //! A [`Provider`] creates instances, starts shims in them, reads journals and kills agents. Everything that it does to
 //! a run it does by the run's own fence or by an instance id that is never used again.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod local;
 mod provider;
 
+pub use local::{LocalConfig, LocalProvider, ShimProgram};
 pub use provider::{
     InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, Provider,
     ProviderError,

@@ -4,7 +4,10 @@
 //! they are a [`Store`]. No method is optional. [`MemoryStore`] keeps everything in the process; the conformance suite
 //! (feature `conformance`) is what every backend must pass.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
+mod memory;
 mod ports;
 mod requests;
 mod roles;
@@ -13,6 +16,7 @@ mod signal;
 pub use error::{
     AcceptError, AppendError, ClaimError, FinishError, InstanceError, ReadError, StoreError, WriteError,
 };
+pub use memory::MemoryStore;
 pub use ports::{Clock, Entropy, Ports, SystemClock, SystemEntropy};
 pub use requests::{
     Accept, Accepted, Append, Appended, CancelOutcome, Claimed, Finish, Finished, Instance, InstanceState,

@@ -1,0 +1,8 @@
+//! What the built-in kinds of agents make of what real agents print.
+
+mod captures;
+mod claude;
+mod codex;
+mod command;
+mod launch;
+mod support;

@@ -1,0 +1,104 @@
+//! Stopping a run.
+
+use std::time::Duration;
+
+use outlast_core::run::{CancelReason, RunRecord};
+use outlast_core::{ErrorCode, RunId};
+use outlast_sandbox::{KillOutcome, LaunchOutcome};
+use outlast_store::{CancelOutcome, StoreError};
+
+use crate::{Host, fail};
+
+/// What became of a Stop.
+#[derive(Debug, Clone)]
+pub struct CancelReport {
+    /// The run as it is now.
+    pub run: RunRecord,
+    /// Whether this call recorded the wish. Otherwise it was recorded before, or the run had ended.
+    pub recorded: bool,
+    /// Whether the run had ended before anybody wished it to.
+    pub was_over: bool,
+}
+
+/// Why a run could not be stopped.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CancelError {
+    /// No such run.
+    #[error("there is no run {0:?}")]
+    NotFound(RunId),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl CancelError {
+    /// The stable code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            CancelError::NotFound(_) => ErrorCode::RunNotFound,
+            CancelError::Store(error) => error.code(),
+        }
+    }
+}
+
+impl Host {
+    /// Records the wish, kills the run's fence at once where this host reaches it (killing is monotone and needs no
+    /// claim), and brings the run to its end, or waits until its driver has, for at most `patience`. The answer tells
+    /// what is so by then.
+    pub async fn cancel(
+        &self,
+        run_id: &RunId,
+        reason: CancelReason,
+        patience: Duration,
+    ) -> Result<CancelReport, CancelError> {
+        let host = &self.inner;
+        let mut hold = host.hold();
+        let outcome = loop {
+            fail::point("cancel.before");
+            match host.store.request_cancel(&host.tenant, run_id, reason).await {
+                Ok(outcome) => break outcome,
+                Err(error) => hold.wait(error).await?,
+            }
+        };
+        fail::point("cancel.after");
+        let (run, recorded) = match outcome {
+            CancelOutcome::NotFound => return Err(CancelError::NotFound(run_id.clone())),
+            CancelOutcome::Terminal(run) => {
+                return Ok(CancelReport { run: *run, recorded: false, was_over: true });
+            }
+            CancelOutcome::Recorded(run) => (*run, true),
+            CancelOutcome::AlreadyRequested(run) => (*run, false),
+        };
+        self.kill(&run).await;
+        let mut keeper = self.keep_run(run_id);
+        let clock = host.ports.clock.clone();
+        tokio::select! {
+            biased;
+            () = keeper.ended() => { keeper.end().await; }
+            () = clock.sleep(patience) => keeper.hand_over().await,
+        }
+        let run = host.run(run_id).await?.ok_or_else(|| CancelError::NotFound(run_id.clone()))?;
+        Ok(CancelReport { run, recorded, was_over: false })
+    }
+
+    /// Sees to it that no agent of the run lives or will be started, as far as this host reaches. Whoever brings the
+    /// run to its end does it again and verifies.
+    async fn kill(&self, run: &RunRecord) {
+        let provider = &self.inner.provider;
+        let Some(instance) = &run.instance_id else {
+            return;
+        };
+        if run.machine.as_deref().is_some_and(|machine| provider.machine().is_some_and(|here| here != machine)) {
+            return;
+        }
+        let latched = provider.latch_cancelled(instance, &run.run_id).await;
+        if matches!(latched, Ok(LaunchOutcome::Taken)) {
+            return;
+        }
+        match provider.kill(instance, &run.run_id, self.inner.options.kill_grace).await {
+            Ok(KillOutcome::Unverified { cause }) => tracing::warn!(run = %run.run_id, cause, "kill not verified"),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(run = %run.run_id, %error, "the sandbox could not be reached to kill"),
+        }
+    }
+}

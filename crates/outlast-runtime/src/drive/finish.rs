@@ -1,0 +1,233 @@
+//! The end of a run, in one transaction.
+
+use outlast_agents::{AgentExit, Ended, Translation};
+use outlast_core::ErrorCode;
+use outlast_core::decide::{EndVerdict, Ending, end};
+use outlast_core::event::{Chunk, Event, Origin};
+use outlast_core::journal::exit::ExitRecord;
+use outlast_core::run::{EndReason, RunError};
+use outlast_core::transcript::Update;
+use outlast_sandbox::KillOutcome;
+use outlast_store::{Finish, FinishError, NewEvent};
+use serde_json::json;
+
+use super::driver::{DriveEnd, Driver};
+use crate::fail;
+
+/// How much of the agent's standard error goes into the cause of a failure.
+const STDERR_TAIL_BYTES: usize = 4096;
+
+/// What became of the agent.
+#[derive(Debug)]
+pub(super) enum Exit {
+    /// It ended, and its shim recorded how.
+    Exited { status: i32, record: Option<ExitRecord> },
+    /// It and its shim are dead and left nothing behind.
+    Lost { rebooted: bool },
+    /// It was never started, and never will be.
+    NeverLaunched,
+    /// It could not be started.
+    LaunchFailed { message: String },
+    /// The sandbox is gone.
+    SandboxGone,
+}
+
+impl Exit {
+    fn status(&self) -> Option<i32> {
+        match self {
+            Exit::Exited { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+/// The end that the driver proposes. Pure.
+fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended) -> Ending {
+    let failed = |code, message: String, reason| Ending::Failed { error: RunError::new(code, message), reason };
+    if let Some(killed) = killed {
+        return Ending::Stopped { verified: !matches!(killed, KillOutcome::Unverified { .. }) };
+    }
+    match exit {
+        Exit::Exited { record: Some(ExitRecord { cause: Some(cause), .. }), .. } => {
+            let reason = match cause.code {
+                ErrorCode::OutputLimit => EndReason::OutputLimit,
+                _ => EndReason::LaunchFailed,
+            };
+            failed(cause.code, cause.message.clone(), reason)
+        }
+        Exit::Exited { .. } => match &ended.failure {
+            Some(error) => Ending::Failed { error: error.clone(), reason: EndReason::AgentFailed },
+            None => Ending::Completed,
+        },
+        Exit::Lost { rebooted: true } => failed(
+            ErrorCode::AgentLost,
+            "the machine was restarted while the agent worked".to_owned(),
+            EndReason::AgentLost,
+        ),
+        Exit::Lost { rebooted: false } => failed(
+            ErrorCode::AgentLost,
+            "the agent and its shim were killed (by SIGKILL, or because memory ran out) and left no exit status behind"
+                .to_owned(),
+            EndReason::AgentLost,
+        ),
+        Exit::NeverLaunched => Ending::Stopped { verified: true },
+        Exit::LaunchFailed { message } => failed(ErrorCode::LaunchFailed, message.clone(), EndReason::LaunchFailed),
+        Exit::SandboxGone => failed(
+            ErrorCode::SandboxGone,
+            "the run's sandbox is gone, and its journal with it".to_owned(),
+            EndReason::SandboxGone,
+        ),
+    }
+}
+
+impl Driver<'_> {
+    /// Closes what is open, and ends the run: the last events, the log, the status and the transcript in one
+    /// transaction, so that no crash leaves one without the others.
+    pub(super) async fn finish(&mut self, translation: &mut Translation, exit: Exit) -> DriveEnd {
+        if matches!(exit, Exit::Lost { .. }) && self.killed.is_none() {
+            // Without its shim a weak fence may have let orphans escape: nothing of a lost agent may work on.
+            self.kill_leftovers().await;
+        }
+        let agent_exit = self.agent_exit(&exit).await;
+        let mut closing: Vec<(Origin, Chunk)> = Vec::new();
+        let ended = translation.finish(&agent_exit, &mut closing);
+        let ending = ending(&exit, self.killed.as_ref(), &ended);
+        let session = translation.session().map(str::to_owned);
+        let mut hold = self.host.hold();
+        let fold = self.fold.clone();
+        loop {
+            if let Err(end) = self.guard() {
+                return end;
+            }
+            let cancel = self.known_cancel().map(|cancel| cancel.reason);
+            let verdict = end(cancel, &ending);
+            self.fold = fold.clone();
+            let finish = self.prepare_finish(translation, &closing, &ended, verdict, session.as_deref(), &exit);
+            fail::point("finish.before");
+            match self.host.store.finish(finish).await {
+                Ok(finished) => {
+                    fail::point("finish.after");
+                    hold.done();
+                    return DriveEnd::Ended(Box::new(finished.run));
+                }
+                Err(FinishError::Cancelled(cancel)) => self.set_cancel(cancel),
+                Err(FinishError::Store(error)) => {
+                    if let Err(error) = hold.wait(error).await {
+                        return DriveEnd::Store(error);
+                    }
+                }
+                Err(error @ (FinishError::Fenced(_) | FinishError::TailMoved { .. })) => return self.superseded(&error),
+            }
+        }
+    }
+
+    fn prepare_finish(
+        &mut self,
+        translation: &Translation,
+        closing: &[(Origin, Chunk)],
+        ended: &Ended,
+        verdict: EndVerdict,
+        session: Option<&str>,
+        exit: &Exit,
+    ) -> Finish {
+        let (mut append, last) = self.prepare_append(closing.to_vec(), |fold| translation.cursor(fold), session);
+        // What no event has closed is closed by the end of the log.
+        let mut rest: Vec<Update> = Vec::new();
+        self.fold.finish(&mut rest);
+        append.messages.extend(rest.into_iter().map(|update| (update.ordinal, update.message)));
+        if let Some(cursor) = &mut append.cursor {
+            cursor.fold_from = last.0 + 2;
+        }
+        let run = &self.run;
+        let terminal = match &verdict.error {
+            None => Event::RunFinished {
+                thread_id: run.thread_id.as_str().into(),
+                run_id: run.run_id.as_str().into(),
+                result: ended.result.clone(),
+                usage: ended.usage.as_slice().into(),
+                metadata: Some(json!({"tanstack": {"finishReason": "stop"}})),
+            },
+            Some(error) => Event::RunError {
+                message: error.message.as_str().into(),
+                code: error.code.as_str().into(),
+                usage: ended.usage.as_slice().into(),
+            },
+        };
+        append.events.push(NewEvent { origin: Origin::Host, chunk: terminal.chunk() });
+        Finish {
+            append,
+            verdict,
+            cancel: self.known_cancel().map(|cancel| cancel.reason),
+            exit_code: exit.status(),
+            usage: ended.usage.clone(),
+        }
+    }
+
+    async fn agent_exit(&self, exit: &Exit) -> AgentExit {
+        let signal = match exit {
+            Exit::Exited { record, .. } => record.as_ref().and_then(|record| record.signal),
+            _ => None,
+        };
+        let stderr_tail = match (&self.run.instance_id, exit.status()) {
+            (Some(instance), status) if status != Some(0) => {
+                let tail = self.host.provider.stderr_tail(instance, &self.run.run_id, STDERR_TAIL_BYTES).await;
+                tail.unwrap_or_default()
+            }
+            _ => String::new(),
+        };
+        AgentExit { status: exit.status(), signal, stderr_tail }
+    }
+
+    async fn kill_leftovers(&self) {
+        let Some(instance) = &self.run.instance_id else {
+            return;
+        };
+        match self.host.provider.kill(instance, &self.run.run_id, std::time::Duration::ZERO).await {
+            Ok(KillOutcome::Unverified { cause }) => {
+                tracing::warn!(run = %self.run.run_id, cause, "orphans of a lost agent may live");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(run = %self.run.run_id, %error, "orphans of a lost agent may live"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_core::ExitSecret;
+    use outlast_core::journal::exit::ExitCause;
+
+    fn exited(status: i32, cause: Option<ErrorCode>) -> Exit {
+        let record = ExitRecord {
+            exit: status,
+            signal: None,
+            stdout_bytes: 0,
+            nonce: ExitSecret::from_bytes([0; 16]),
+            cause: cause.map(|code| ExitCause { code, message: "m".into() }),
+        };
+        Exit::Exited { status, record: Some(record) }
+    }
+
+    #[test]
+    fn endings() {
+        let fine = Ended::default();
+        let failure = Some(RunError { code: "api_error".into(), message: "m".into() });
+        let reported = Ended { failure, ..Ended::default() };
+        let reason = |exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended| match ending(exit, killed, ended) {
+            Ending::Completed => "completed".to_owned(),
+            Ending::Failed { error, reason } => format!("{} {reason}", error.code),
+            Ending::Stopped { verified } => format!("stopped {verified}"),
+        };
+        assert_eq!(reason(&exited(0, None), None, &fine), "completed");
+        assert_eq!(reason(&exited(0, None), None, &reported), "api_error agent_failed");
+        assert_eq!(reason(&exited(137, Some(ErrorCode::OutputLimit)), None, &reported), "output_limit output_limit");
+        assert_eq!(reason(&exited(127, Some(ErrorCode::LaunchFailed)), None, &fine), "launch_failed launch_failed");
+        assert_eq!(reason(&Exit::Lost { rebooted: true }, None, &fine), "agent_lost agent_lost");
+        assert_eq!(reason(&Exit::SandboxGone, None, &fine), "sandbox_gone sandbox_gone");
+        assert_eq!(reason(&exited(0, None), Some(&KillOutcome::Dead), &fine), "stopped true");
+        let unverified = KillOutcome::Unverified { cause: "c".into() };
+        assert_eq!(reason(&exited(0, None), Some(&unverified), &fine), "stopped false");
+        assert_eq!(reason(&Exit::NeverLaunched, None, &fine), "stopped true");
+    }
+}

@@ -1,0 +1,142 @@
+//! One process that may drive runs.
+
+use std::sync::Arc;
+
+use outlast_agents::Agent;
+use outlast_core::run::{ClaimToken, Purpose, RunRecord};
+use outlast_core::{OwnerId, RunId, Tenant};
+use outlast_sandbox::Provider;
+use outlast_store::{ClaimError, Claimed, Ports, Store, StoreError};
+
+use crate::claim::{Claims, Held, renew_for_ever};
+use crate::hold::Hold;
+use crate::{Environment, Notices, Options};
+
+/// What a host is made of.
+#[derive(Debug)]
+pub struct HostConfig {
+    /// Its identity, new at every start of a process; the same that the store was opened with.
+    pub owner: OwnerId,
+    /// The durable state.
+    pub store: Arc<dyn Store>,
+    /// The sandboxes that it reaches.
+    pub provider: Arc<dyn Provider>,
+    /// The kinds of agent that it knows.
+    pub agents: fn(&str) -> Option<&'static dyn Agent>,
+    /// Time and randomness.
+    pub ports: Ports,
+    /// Variables for agents.
+    pub environment: Environment,
+    /// Whose runs it handles.
+    pub tenant: Tenant,
+    /// Times and sizes.
+    pub options: Options,
+    /// Who is told of what goes on.
+    pub notices: Notices,
+}
+
+/// A host. Cheap to clone. Needs a Tokio runtime.
+#[derive(Debug, Clone)]
+pub struct Host {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) owner: OwnerId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) agents: fn(&str) -> Option<&'static dyn Agent>,
+    pub(crate) ports: Ports,
+    pub(crate) environment: Environment,
+    pub(crate) tenant: Tenant,
+    pub(crate) options: Options,
+    pub(crate) notices: Notices,
+    pub(crate) claims: Arc<Claims>,
+}
+
+impl Host {
+    /// Starts the host and the renewal of its leases.
+    pub fn new(config: HostConfig) -> Host {
+        let inner = Arc::new(Inner {
+            owner: config.owner,
+            store: config.store,
+            provider: config.provider,
+            agents: config.agents,
+            ports: config.ports,
+            environment: config.environment,
+            tenant: config.tenant,
+            options: config.options,
+            notices: config.notices,
+            claims: Arc::default(),
+        });
+        tokio::spawn(renew_for_ever(Arc::downgrade(&inner)));
+        Host { inner }
+    }
+
+    /// The durable state.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// Whose runs it handles.
+    pub fn tenant(&self) -> &Tenant {
+        &self.inner.tenant
+    }
+
+    /// The run, or none. Waits for a store that is away.
+    pub async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.inner.run(run_id).await
+    }
+}
+
+impl Inner {
+    pub(crate) fn hold(&self) -> Hold<'_> {
+        Hold::new(&*self.ports.clock, &self.notices, self.options.store_patience)
+    }
+
+    pub(crate) async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let mut hold = self.hold();
+        loop {
+            match self.store.run(&self.tenant, run_id).await {
+                Ok(run) => {
+                    hold.done();
+                    return Ok(run);
+                }
+                Err(error) => hold.wait(error).await?,
+            }
+        }
+    }
+
+    /// Claims the run, or tells why not. Waits for a store that is away.
+    pub(crate) async fn claim(&self, run_id: &RunId, purpose: Purpose) -> Result<(Held, RunRecord), ClaimError> {
+        let mut hold = self.hold();
+        loop {
+            let asked_at = self.ports.clock.boot_ms();
+            match self.store.claim(run_id, &self.owner, purpose, self.options.lease).await {
+                Ok(claimed) => {
+                    hold.done();
+                    return Ok(self.held(claimed, asked_at));
+                }
+                Err(ClaimError::Store(error)) => hold.wait(error).await?,
+                Err(refused) => {
+                    hold.done();
+                    return Err(refused);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn held(&self, claimed: Claimed, asked_at: u64) -> (Held, RunRecord) {
+        let clock = self.ports.clock.clone();
+        let cancel = claimed.run.cancel_requested;
+        (self.claims.hold(claimed.token, clock, asked_at, self.options.lease, cancel), claimed.run)
+    }
+
+    /// Gives a claim back. Best effort: a lease that cannot be given back runs out.
+    pub(crate) async fn release(&self, token: &ClaimToken) {
+        if let Err(error) = self.store.release(token).await {
+            tracing::debug!(%error, run = %token.run_id, "the claim runs out by itself");
+        }
+    }
+}

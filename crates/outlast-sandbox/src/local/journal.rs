@@ -1,0 +1,157 @@
+//! Reading a journal while it grows.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::ExitSecret;
+use outlast_core::journal::exit::ExitRecord;
+use outlast_core::journal::files;
+use outlast_store::Clock;
+
+use super::errors::Attempting;
+use super::watch::Watch;
+use crate::{Journal, JournalRead, ProviderError};
+
+/// Between two looks where there is no watch: short after a change, since output comes in bursts.
+const FIRST_LOOK: Duration = Duration::from_millis(2);
+const LAST_LOOK: Duration = Duration::from_millis(50);
+/// Between two looks where there is one: some file systems do not tell everything.
+const DOUBT: Duration = Duration::from_secs(1);
+
+/// A journal in a local file.
+#[derive(Debug)]
+pub(super) struct LocalJournal {
+    clock: Arc<dyn Clock>,
+    secret: ExitSecret,
+    watch: Option<Watch>,
+    journal: Lazy,
+    exit: Lazy,
+    position: u64,
+    known_exit: Option<ExitRecord>,
+}
+
+/// A file that may not exist yet. It is never made by looking for it.
+#[derive(Debug)]
+struct Lazy {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Lazy {
+    fn get(&mut self) -> io::Result<Option<&File>> {
+        if self.file.is_none() {
+            match File::options().read(true).custom_flags(libc_flags()).open(&self.path) {
+                Ok(file) => self.file = Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.file.as_ref())
+    }
+}
+
+/// Links are not followed, and nothing that an agent could put there makes the open wait.
+fn libc_flags() -> i32 {
+    (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits() as i32
+}
+
+impl LocalJournal {
+    /// Opens the journal at a byte.
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        runs: &Path,
+        enc: &str,
+        secret: ExitSecret,
+        position: u64,
+        watch: Option<Watch>,
+    ) -> Self {
+        let lazy = |suffix| Lazy { path: runs.join(format!("{enc}{suffix}")), file: None };
+        LocalJournal {
+            clock,
+            secret,
+            watch,
+            journal: lazy(files::JOURNAL),
+            exit: lazy(files::EXIT),
+            position,
+            known_exit: None,
+        }
+    }
+
+    fn read_now(&mut self, max: usize) -> Result<JournalRead, ProviderError> {
+        let bytes = self.read_bytes(max).attempting(|| "cannot read the journal".to_owned())?;
+        // After the bytes: the shim writes the exit before the sentinel, so bytes that hold any of the sentinel never
+        // come without it.
+        self.read_exit().attempting(|| "cannot read the run's exit".to_owned())?;
+        Ok(JournalRead { bytes, exit: self.known_exit.clone() })
+    }
+
+    fn read_bytes(&mut self, max: usize) -> io::Result<Vec<u8>> {
+        let position = self.position;
+        let Some(file) = self.journal.get()? else {
+            return Ok(Vec::new());
+        };
+        // No more than is there: most reads are of a few lines.
+        let there = usize::try_from(file.metadata()?.len().saturating_sub(position)).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; there.min(max)];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(&mut bytes[filled..], position + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(filled);
+        self.position += filled as u64;
+        Ok(bytes)
+    }
+
+    fn read_exit(&mut self) -> io::Result<()> {
+        if self.known_exit.is_some() {
+            return Ok(());
+        }
+        let mut bytes = [0; files::EXIT_BYTES];
+        let Some(file) = self.exit.get()? else {
+            return Ok(());
+        };
+        let read = file.read_at(&mut bytes, 0)?;
+        self.known_exit = ExitRecord::parse(&bytes[..read], &self.secret);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Journal for LocalJournal {
+    async fn read(&mut self, max: usize, patience: Duration) -> Result<JournalRead, ProviderError> {
+        // A journal that always has something to say must not keep other tasks from running.
+        tokio::task::consume_budget().await;
+        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let deadline = self.clock.boot_ms().saturating_add(patience);
+        let mut look = FIRST_LOOK;
+        let mut ended = false;
+        loop {
+            let found = self.read_now(max)?;
+            let left = Duration::from_millis(deadline.saturating_sub(self.clock.boot_ms()));
+            if !found.bytes.is_empty() || found.exit.is_some() || ended || left.is_zero() {
+                return Ok(found);
+            }
+            match &self.watch {
+                Some(watch) => tokio::select! {
+                    biased;
+                    change = watch.changed() => ended = change,
+                    () = self.clock.sleep(left.min(DOUBT)) => {}
+                },
+                None => {
+                    self.clock.sleep(left.min(look)).await;
+                    look = (look * 2).min(LAST_LOOK);
+                }
+            }
+        }
+    }
+}

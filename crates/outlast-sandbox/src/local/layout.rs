@@ -1,0 +1,161 @@
+//! The directories of an instance.
+
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use outlast_core::journal::files;
+use outlast_core::{InstanceId, encoding};
+use outlast_shim::lock;
+
+use super::errors::{Attempting, failed};
+use crate::ProviderError;
+
+/// The directory that holds all instances.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Makes the directory, readable for its owner only.
+    pub(super) fn open(root: &Path) -> Result<Self, ProviderError> {
+        let attempt = || format!("cannot make {}", root.display());
+        let root = std::path::absolute(root).attempting(attempt)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&root).attempting(attempt)?;
+        Ok(Layout { root })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// An instance's directory. Encoded names have no separator and no leading dot, so no id leads elsewhere and none
+    /// meets a name of the provider's own.
+    fn instance(&self, instance: &InstanceId) -> PathBuf {
+        self.root.join(encoding::encode(instance.as_str()))
+    }
+
+    fn trash(&self, instance: &InstanceId) -> PathBuf {
+        self.root.join(format!(".trash-{}", encoding::encode(instance.as_str())))
+    }
+
+    pub(super) fn runs(&self, instance: &InstanceId) -> PathBuf {
+        self.instance(instance).join("runs")
+    }
+
+    pub(super) fn work(&self, instance: &InstanceId) -> PathBuf {
+        self.instance(instance).join("work")
+    }
+
+    pub(super) fn prompts(&self, instance: &InstanceId) -> PathBuf {
+        self.instance(instance).join("prompts")
+    }
+
+    /// Makes an instance. The runs directory comes last, since its existence says that the instance is complete; all
+    /// names are synced before anything is launched in it.
+    pub(super) fn create(&self, instance: &InstanceId, with_work: bool) -> Result<(), ProviderError> {
+        let dir = self.instance(instance);
+        let work = with_work.then(|| self.work(instance));
+        for path in [Some(dir.clone()), work, Some(self.prompts(instance)), Some(self.runs(instance))] {
+            let Some(path) = path else { continue };
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(format!("cannot make {}: {error}", path.display())));
+                }
+                _ => {}
+            }
+        }
+        for path in [&dir, &self.root] {
+            sync_dir(path).attempting(|| format!("cannot sync {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the instance is complete.
+    pub(super) fn exists(&self, instance: &InstanceId) -> Result<bool, ProviderError> {
+        let runs = self.runs(instance);
+        match fs::symlink_metadata(&runs) {
+            Ok(metadata) => Ok(metadata.is_dir()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(format!("cannot look at {}: {error}", runs.display()))),
+        }
+    }
+
+    /// Destroys an instance. It is moved out of its place first: a shim that comes now finds no directory, and one that
+    /// was faster holds its lock when the locks are looked at again. What an interrupted call has left is removed.
+    pub(super) fn destroy(&self, instance: &InstanceId) -> Result<(), ProviderError> {
+        let (dir, trash) = (self.instance(instance), self.trash(instance));
+        self.empty_trash(&trash)?;
+        refuse_while_locked(&dir)?;
+        match fs::rename(&dir, &trash) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(format!("cannot move {} away: {error}", dir.display()))),
+        }
+        if let Err(held) = refuse_while_locked(&trash) {
+            fs::rename(&trash, &dir).attempting(|| format!("cannot move {} back", dir.display()))?;
+            return Err(held);
+        }
+        self.empty_trash(&trash)
+    }
+
+    fn empty_trash(&self, trash: &Path) -> Result<(), ProviderError> {
+        match fs::symlink_metadata(trash) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(format!("cannot look at {}: {error}", trash.display()))),
+            Ok(_) => {}
+        }
+        // A call that was interrupted between moving and looking again.
+        refuse_while_locked(trash)?;
+        remove_tree(trash).attempting(|| format!("cannot remove {}", trash.display()))?;
+        sync_dir(&self.root).attempting(|| format!("cannot sync {}", self.root.display()))
+    }
+}
+
+/// An error if a shim lives in the instance at this path.
+fn refuse_while_locked(instance: &Path) -> Result<(), ProviderError> {
+    let runs = instance.join("runs");
+    let entries = match fs::read_dir(&runs) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(format!("cannot look for live runs in {}: {error}", runs.display()))),
+    };
+    for entry in entries {
+        let path = entry.attempting(|| format!("cannot look for live runs in {}", runs.display()))?.path();
+        let is_lock = path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(files::LOCK.as_bytes()));
+        if is_lock && lock::is_held(&path).attempting(|| format!("cannot ask for {}", path.display()))? {
+            return Err(failed(format!("a run is still live in the sandbox: {} is locked", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory and everything in it; links are removed, never followed. Agents leave directories without write
+/// permission behind (package caches do), which are opened up where removal fails.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(path)?;
+            fs::remove_dir_all(path)
+        }
+        removed => removed,
+    }
+}
+
+fn open_up(dir: &Path) -> io::Result<()> {
+    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}

@@ -1,0 +1,15 @@
+//! Sandboxes that are directories on this machine. They separate by accident only: an agent runs as the user who
+//! started it, under the strongest fence that the machine grants.
+
+mod config;
+mod errors;
+mod journal;
+mod kill;
+mod launch;
+mod layout;
+mod machine;
+mod provider;
+mod watch;
+
+pub use config::{LocalConfig, ShimProgram};
+pub use provider::LocalProvider;

@@ -1,0 +1,9 @@
+//! The files beside the database: what processes know of each other.
+
+mod directory;
+mod lock;
+mod owners;
+
+pub(crate) use directory::{DATABASE, make_database, make_directory, refuse_network};
+pub(crate) use lock::{ProcessLock, Upgrade};
+pub(crate) use owners::Owners;

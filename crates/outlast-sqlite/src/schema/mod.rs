@@ -1,0 +1,6 @@
+//! The tables, and how those of older versions become those of this one.
+
+mod migrate;
+mod steps;
+
+pub(crate) use migrate::prepare;

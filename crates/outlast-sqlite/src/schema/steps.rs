@@ -1,0 +1,122 @@
+//! One step for each version. A step that has been released is never changed: databases exist that it made.
+
+/// What makes the tables of a version from those of the version before.
+pub(super) struct Step {
+    /// The version that the step leads to.
+    pub(super) version: i64,
+    /// Its statements, run in one transaction.
+    pub(super) sql: &'static str,
+}
+
+/// All steps, in order. The first makes the tables in an empty database.
+pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }, Step { version: 2, sql: V2 }];
+
+/// The version that this program reads and writes.
+pub(super) const CURRENT: i64 = STEPS[STEPS.len() - 1].version;
+
+/// `runs` holds what changes often, so it stays small; what is written once and may be large is in `specs`. An event's
+/// key is `run << 32 | seq`: one tree, ordered as it is read, with a number as its key.
+const V1: &str = r#"
+CREATE TABLE meta (
+    schema_version INTEGER NOT NULL,
+    deployment_id  TEXT NOT NULL
+);
+
+CREATE TABLE runs (
+    run              INTEGER PRIMARY KEY AUTOINCREMENT,
+    run_id           TEXT NOT NULL UNIQUE,
+    tenant           TEXT NOT NULL,
+    thread_id        TEXT NOT NULL,
+    digest           TEXT NOT NULL,
+    exit_secret      TEXT NOT NULL,
+    status           TEXT NOT NULL,
+    phase            TEXT NOT NULL,
+    started_at       INTEGER NOT NULL,
+    finished_at      INTEGER,
+    error            TEXT,
+    end_reason       TEXT,
+    usage            TEXT,
+    exit_code        INTEGER,
+    sandbox_key      TEXT,
+    instance_id      TEXT,
+    machine          TEXT,
+    workspace        TEXT,
+    workspace_shared INTEGER NOT NULL,
+    detached_ttl     INTEGER,
+    on_disconnect    TEXT NOT NULL,
+    cancel_reason    TEXT,
+    cancel_at        INTEGER,
+    epoch            INTEGER NOT NULL,
+    lease_owner      TEXT,
+    lease_nonce      TEXT,
+    lease_boot       TEXT,
+    lease_until      INTEGER,
+    claimed_at       INTEGER,
+    agent_session    TEXT,
+    tail             INTEGER NOT NULL,
+    last_batch       TEXT,
+    closed           INTEGER NOT NULL,
+    sealed           INTEGER NOT NULL,
+    cursor           TEXT
+);
+CREATE UNIQUE INDEX runs_live_thread ON runs (tenant, thread_id)
+    WHERE status IN ('running', 'interrupted');
+CREATE UNIQUE INDEX runs_live_workspace ON runs (workspace)
+    WHERE status IN ('running', 'interrupted') AND workspace IS NOT NULL AND workspace_shared = 0;
+CREATE INDEX runs_live_workspace_any ON runs (workspace)
+    WHERE status IN ('running', 'interrupted') AND workspace IS NOT NULL;
+CREATE INDEX runs_live_newest ON runs (tenant, started_at, run_id)
+    WHERE status IN ('running', 'interrupted');
+CREATE INDEX runs_newest ON runs (tenant, started_at, run_id);
+CREATE INDEX runs_thread ON runs (tenant, thread_id, run);
+CREATE INDEX runs_lease ON runs (lease_owner) WHERE lease_owner IS NOT NULL;
+CREATE INDEX runs_live_instance ON runs (instance_id)
+    WHERE status IN ('running', 'interrupted') AND instance_id IS NOT NULL;
+
+CREATE TABLE specs (
+    run  INTEGER PRIMARY KEY REFERENCES runs (run),
+    json TEXT NOT NULL
+);
+
+CREATE TABLE events (
+    id           INTEGER PRIMARY KEY,
+    at           INTEGER NOT NULL,
+    origin_byte  INTEGER,
+    origin_index INTEGER,
+    json         TEXT NOT NULL
+);
+
+CREATE TABLE messages (
+    run     INTEGER NOT NULL REFERENCES runs (run),
+    ordinal INTEGER NOT NULL,
+    json    TEXT NOT NULL,
+    UNIQUE (run, ordinal)
+);
+
+CREATE TABLE presence (
+    run   INTEGER NOT NULL REFERENCES runs (run),
+    host  TEXT NOT NULL,
+    until INTEGER NOT NULL,
+    PRIMARY KEY (run, host)
+) WITHOUT ROWID;
+
+CREATE TABLE instances (
+    instance    INTEGER PRIMARY KEY AUTOINCREMENT,
+    instance_id TEXT NOT NULL UNIQUE,
+    sandbox_key TEXT NOT NULL,
+    provider    TEXT NOT NULL,
+    machine     TEXT,
+    state       TEXT NOT NULL,
+    created_at  INTEGER NOT NULL
+);
+CREATE INDEX instances_usable ON instances (sandbox_key, created_at)
+    WHERE state IN ('creating', 'live');
+"#;
+
+/// Which sessions a thread's agents have had is asked at every turn; without the kind beside it, every spec of the
+/// thread would be read for that.
+const V2: &str = r"
+ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT '';
+UPDATE runs SET kind = coalesce((SELECT json_extract(json, '$.kind') FROM specs WHERE specs.run = runs.run), '');
+CREATE INDEX runs_sessions ON runs (tenant, thread_id, kind, run) WHERE agent_session IS NOT NULL;
+";

@@ -1,0 +1,130 @@
+//! Accepting a run.
+
+use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun};
+use outlast_core::event::Origin;
+use outlast_core::run::{ClaimToken, Phase, Status};
+use outlast_core::{RunId, ThreadId};
+use outlast_store::{Accept, AcceptError, Accepted, Claimed, NewEvent};
+use rusqlite::{OptionalExtension, named_params};
+
+use super::append::{refuse_terminal, write_events};
+use super::context::{Tx, int, millis, parsed, to_json};
+use super::messages::write_message;
+use super::record;
+use crate::failure::Tried;
+
+/// See [`outlast_store::Runs::accept`].
+pub(crate) fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accepted, AcceptError>> {
+    if let Err(error) = refuse_terminal(request.events.iter().map(|chunk| chunk.kind)) {
+        return Ok(Err(error.into()));
+    }
+    let workspace = request.spec.workspace.as_ref();
+    let (facts, existing) = facts(tx, request)?;
+    let decision = decide::accept(
+        &facts,
+        &request.run_id,
+        &request.thread_id,
+        request.thread_chosen,
+        &request.digest,
+        workspace.map(|workspace| workspace.path.as_str()),
+    );
+    match (decision, existing) {
+        (Err(refusal), _) => Ok(Err(refusal.into())),
+        (Ok(AcceptDecision::Existing), Some(run)) => {
+            Ok(Ok(Accepted::Existing(Box::new(record::existing(tx, run)?))))
+        }
+        (Ok(_), _) => insert(tx, request).map(|claimed| Ok(Accepted::New(Box::new(claimed)))),
+    }
+}
+
+fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
+    let existing: Option<(i64, String, String, String)> = tx
+        .db
+        .prepare_cached("SELECT run, tenant, thread_id, digest FROM runs WHERE run_id = ?1")?
+        .query_row([request.run_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .optional()?;
+    let thread_run: Option<String> = tx
+        .db
+        .prepare_cached(
+            "SELECT run_id FROM runs WHERE tenant = ?1 AND thread_id = ?2 AND status IN ('running', 'interrupted')",
+        )?
+        .query_row((request.tenant.as_str(), request.thread_id.as_str()), |row| row.get(0))
+        .optional()?;
+    let workspace_run: Option<String> = match &request.spec.workspace {
+        None => None,
+        Some(workspace) => tx
+            .db
+            .prepare_cached(
+                "SELECT run_id FROM runs WHERE workspace = ?1 AND status IN ('running', 'interrupted') \
+                 AND workspace IS NOT NULL AND (workspace_shared = 0 OR ?2 = 0) LIMIT 1",
+            )?
+            .query_row((&workspace.path, workspace.shared), |row| row.get(0))
+            .optional()?,
+    };
+    let key = existing.as_ref().map(|(run, ..)| *run);
+    let existing = match existing {
+        None => None,
+        // Another tenant's run is another request, whatever it asked for, and nothing of it is told.
+        Some((_, tenant, ..)) if tenant != request.tenant.as_str() => Some(ExistingRun {
+            thread_id: request.thread_id.clone(),
+            digest: format!("not {}", request.digest),
+        }),
+        Some((_, _, thread_id, digest)) => {
+            Some(ExistingRun { thread_id: parsed("thread id", ThreadId::new(thread_id))?, digest })
+        }
+    };
+    let run_id = |text: Option<String>| text.map(|text| parsed("run id", RunId::new(text))).transpose();
+    let facts =
+        AcceptFacts { existing, thread_run: run_id(thread_run)?, workspace_run: run_id(workspace_run)? };
+    Ok((facts, key))
+}
+
+fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<Claimed> {
+    let nonce = tx.entropy.nonce();
+    let workspace = request.spec.workspace.as_ref();
+    tx.db
+        .prepare_cached(
+            "INSERT INTO runs (run_id, tenant, thread_id, digest, exit_secret, status, phase, started_at, workspace, \
+             workspace_shared, detached_ttl, on_disconnect, epoch, lease_owner, lease_nonce, lease_boot, lease_until, \
+             claimed_at, tail, closed, sealed, kind) \
+             VALUES (:run_id, :tenant, :thread_id, :digest, :exit_secret, :status, :phase, :now, :workspace, \
+             :shared, :detached_ttl, :on_disconnect, 1, :owner, :nonce, :boot_id, :until, :now, :tail, 0, 0, :kind)",
+        )?
+        .execute(named_params! {
+            ":run_id": request.run_id.as_str(),
+            ":tenant": request.tenant.as_str(),
+            ":thread_id": request.thread_id.as_str(),
+            ":digest": request.digest,
+            ":exit_secret": tx.entropy.exit_secret().reveal(),
+            ":status": Status::Running.as_str(),
+            ":phase": Phase::Accepted.as_str(),
+            ":now": int(tx.wall),
+            ":workspace": workspace.map(|workspace| &workspace.path),
+            ":shared": workspace.is_some_and(|workspace| workspace.shared),
+            ":detached_ttl": request.detached_ttl.map(|ttl| int(millis(ttl))),
+            ":on_disconnect": request.on_disconnect.as_str(),
+            ":owner": request.owner.as_str(),
+            ":nonce": nonce.as_str(),
+            ":boot_id": tx.boot_id,
+            ":until": int(tx.boot.saturating_add(millis(request.lease))),
+            ":tail": int(request.events.len() as u64),
+            ":kind": request.spec.kind,
+        })?;
+    let run = tx.db.last_insert_rowid();
+    tx.db
+        .prepare_cached("INSERT INTO specs (run, json) VALUES (?1, ?2)")?
+        .execute((run, to_json(&request.spec)?))?;
+    let events: Vec<NewEvent> =
+        request.events.iter().map(|chunk| NewEvent { origin: Origin::Host, chunk: chunk.clone() }).collect();
+    write_events(tx, run, 0, &events)?;
+    // The turn's input stands before the first event.
+    let first = -(request.messages.len() as i64);
+    for (ordinal, message) in (first..).zip(&request.messages) {
+        write_message(tx, run, ordinal, message)?;
+    }
+    tx.touch(&request.run_id);
+    Ok(Claimed {
+        token: ClaimToken { run_id: request.run_id.clone(), owner: request.owner.clone(), epoch: 1, nonce },
+        run: record::existing(tx, run)?,
+    })
+}

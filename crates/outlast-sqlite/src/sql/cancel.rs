@@ -1,0 +1,33 @@
+//! Stopping a run.
+
+use outlast_core::run::CancelReason;
+use outlast_core::{RunId, Tenant};
+use outlast_store::CancelOutcome;
+
+use super::context::{Tx, int};
+use super::record;
+use crate::failure::Tried;
+
+/// See [`outlast_store::Runs::request_cancel`].
+pub(crate) fn request_cancel(
+    tx: &Tx<'_>,
+    tenant: &Tenant,
+    run_id: &RunId,
+    reason: CancelReason,
+) -> Tried<CancelOutcome> {
+    let Some(run) = record::run(tx, tenant, run_id)? else {
+        return Ok(CancelOutcome::NotFound);
+    };
+    if run.status.is_terminal() {
+        return Ok(CancelOutcome::Terminal(Box::new(run)));
+    }
+    if run.cancel_requested.is_some() {
+        return Ok(CancelOutcome::AlreadyRequested(Box::new(run)));
+    }
+    tx.db
+        .prepare_cached("UPDATE runs SET cancel_reason = ?2, cancel_at = ?3 WHERE run_id = ?1")?
+        .execute((run_id.as_str(), reason.as_str(), int(tx.wall)))?;
+    tx.touch(run_id);
+    let cancel_requested = Some(outlast_core::run::Cancel { reason, at: tx.wall });
+    Ok(CancelOutcome::Recorded(Box::new(outlast_core::run::RunRecord { cancel_requested, ..run })))
+}

@@ -1,0 +1,109 @@
+//! Claims and their leases.
+
+use std::time::Duration;
+
+use outlast_core::decide::{self, ClaimFacts, ClaimRefusal, Lease};
+use outlast_core::run::{Cancel, ClaimToken, Purpose};
+use outlast_core::{OwnerId, RunId};
+use outlast_store::{ClaimError, Claimed, Renewed};
+
+use super::context::{Tx, int, millis, parsed, uint};
+use super::head::{Head, cancel_of};
+use super::record;
+use crate::failure::Tried;
+
+/// See [`outlast_store::Runs::claim`].
+pub(crate) fn claim(
+    tx: &Tx<'_>,
+    run_id: &RunId,
+    owner: &OwnerId,
+    purpose: Purpose,
+    lease: Duration,
+) -> Tried<Result<Claimed, ClaimError>> {
+    let Some(head) = Head::find(tx, run_id)? else {
+        return Ok(Err(ClaimRefusal::RunNotFound(run_id.clone()).into()));
+    };
+    let current = match &head.lease {
+        None => None,
+        Some(stored) => Some(Lease {
+            remaining: tx.lease_remaining(&stored.owner, &stored.boot_id, stored.until),
+            owner: parsed("owner", OwnerId::new(stored.owner.as_str()))?,
+        }),
+    };
+    let facts =
+        ClaimFacts { status: head.status, cancel: head.cancel.map(|cancel| cancel.reason), lease: current };
+    if let Err(refusal) = decide::claim(&facts, purpose) {
+        return Ok(Err(refusal.into()));
+    }
+    let nonce = tx.entropy.nonce();
+    let epoch = head.epoch + 1;
+    tx.db
+        .prepare_cached(
+            "UPDATE runs SET epoch = ?2, lease_owner = ?3, lease_nonce = ?4, lease_boot = ?5, lease_until = ?6, \
+             claimed_at = ?7 WHERE run = ?1",
+        )?
+        .execute((
+            head.run,
+            int(epoch),
+            owner.as_str(),
+            nonce.as_str(),
+            &tx.boot_id,
+            int(tx.boot.saturating_add(millis(lease))),
+            int(tx.wall),
+        ))?;
+    tx.touch(run_id);
+    Ok(Ok(Claimed {
+        token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce },
+        run: record::existing(tx, head.run)?,
+    }))
+}
+
+/// See [`outlast_store::Runs::renew`].
+pub(crate) fn renew(tx: &Tx<'_>, owner: &OwnerId, lease: Duration) -> Tried<Vec<Renewed>> {
+    // The end of a run takes its lease away, so whatever still has one lives.
+    let mut statement = tx.db.prepare_cached(
+        "UPDATE runs SET lease_boot = ?2, lease_until = ?3 WHERE lease_owner = ?1 \
+         RETURNING run_id, epoch, cancel_reason, cancel_at",
+    )?;
+    let until = int(tx.boot.saturating_add(millis(lease)));
+    let mut rows = statement.query((owner.as_str(), &tx.boot_id, until))?;
+    let mut renewed = Vec::new();
+    while let Some(row) = rows.next()? {
+        let cancel = match row.get::<_, Option<String>>(2)? {
+            None => None,
+            Some(reason) => Some(Cancel { reason: cancel_of(&reason)?, at: uint(row.get(3)?) }),
+        };
+        renewed.push(Renewed {
+            run_id: parsed("run id", RunId::new(row.get::<_, String>(0)?))?,
+            epoch: uint(row.get(1)?),
+            cancel,
+        });
+    }
+    Ok(renewed)
+}
+
+/// See [`outlast_store::Runs::release`].
+pub(crate) fn release(tx: &Tx<'_>, token: &ClaimToken) -> Tried<()> {
+    let released = tx
+        .db
+        .prepare_cached(
+            "UPDATE runs SET lease_owner = NULL, lease_nonce = NULL, lease_boot = NULL, lease_until = NULL \
+             WHERE run_id = ?1 AND epoch = ?2 AND lease_nonce = ?3 AND lease_owner IS NOT NULL",
+        )?
+        .execute((token.run_id.as_str(), int(token.epoch), token.nonce.as_str()))?;
+    if released > 0 {
+        tx.touch(&token.run_id);
+    }
+    Ok(())
+}
+
+/// Gives back every claim of the owner.
+pub(crate) fn release_all(tx: &Tx<'_>, owner: &OwnerId) -> Tried<()> {
+    tx.db
+        .prepare_cached(
+            "UPDATE runs SET lease_owner = NULL, lease_nonce = NULL, lease_boot = NULL, lease_until = NULL \
+             WHERE lease_owner = ?1",
+        )?
+        .execute([owner.as_str()])?;
+    Ok(())
+}

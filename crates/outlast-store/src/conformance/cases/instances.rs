@@ -1,0 +1,171 @@
+//! Instances: bound to runs, never used again, never destroyed under a run.
+
+use outlast_core::Seq;
+use outlast_core::run::{Phase, Purpose};
+
+use crate::InstanceState::{Creating, Destroying, Gone, Live};
+use crate::conformance::world::{Host, World, instance, instance_id, run_id};
+use crate::{Instance, InstanceError, InstanceState, StoreError};
+
+async fn set(host: &Host, id: &str, state: InstanceState) -> Result<(), InstanceError> {
+    host.store.set_instance_state(&instance_id(id), state).await
+}
+
+async fn get(host: &Host, id: &str) -> Option<Instance> {
+    host.store.instance(&instance_id(id)).await.expect("answered")
+}
+
+/// The intent and the binding of the run are one write; the same again is harmless.
+pub async fn creating_binds_the_run(world: World) {
+    let a = world.host("a").await;
+    let token = a.accept("r", "t").await.token;
+    assert_eq!(get(&a, "i").await, None);
+    let wanted = instance("i", "key", Some("here"), 42);
+    a.store.create_instance(&token, &wanted).await.expect("made");
+    assert_eq!(get(&a, "i").await, Some(wanted.clone()));
+    let record = a.record("r").await;
+    assert_eq!((record.phase, record.instance_id), (Phase::Launching, Some(instance_id("i"))));
+    assert_eq!((record.sandbox_key.as_deref(), record.machine.as_deref()), (Some("key"), Some("here")));
+    set(&a, "i", Live).await.expect("set");
+    let before = a.snapshot("r").await;
+    a.store.create_instance(&token, &wanted).await.expect("known");
+    assert_eq!(a.snapshot("r").await, before);
+    assert_eq!(get(&a, "i").await.expect("there").state, Live);
+}
+
+/// A run is bound to an instance that there is, and to none that is being destroyed or is gone.
+pub async fn using_binds_the_run(world: World) {
+    let a = world.host("a").await;
+    let first = a.accept("r1", "t").await.token;
+    a.store.create_instance(&first, &instance("i", "key", Some("here"), 1)).await.expect("made");
+    set(&a, "i", Live).await.expect("set");
+    a.complete(&first, 1).await.expect("ended");
+
+    let second = a.accept("r2", "t").await.token;
+    let missing = a.store.use_instance(&second, &instance_id("none")).await;
+    assert!(matches!(missing, Err(InstanceError::NotFound(_))), "{missing:?}");
+    a.store.use_instance(&second, &instance_id("i")).await.expect("bound");
+    a.store.use_instance(&second, &instance_id("i")).await.expect("bound already");
+    let record = a.record("r2").await;
+    assert_eq!((record.phase, record.instance_id), (Phase::Launching, Some(instance_id("i"))));
+    assert_eq!((record.sandbox_key.as_deref(), record.machine.as_deref()), (Some("key"), Some("here")));
+    a.complete(&second, 1).await.expect("ended");
+
+    let third = a.accept("r3", "t").await.token;
+    for state in [Destroying, Gone] {
+        set(&a, "i", state).await.expect("set");
+        let refused = a.store.use_instance(&third, &instance_id("i")).await;
+        assert!(matches!(refused, Err(InstanceError::Destroying(_))), "{refused:?}");
+    }
+    let record = a.record("r3").await;
+    assert_eq!((record.phase, record.instance_id), (Phase::Accepted, None));
+}
+
+/// An id that was used is refused for another instance, also after that one is gone.
+pub async fn ids_are_never_used_again(world: World) {
+    let a = world.host("a").await;
+    let first = a.accept("r1", "t1").await.token;
+    a.store.create_instance(&first, &instance("i", "key", None, 1)).await.expect("made");
+    let second = a.accept("r2", "t2").await.token;
+    for _ in 0..2 {
+        let refused = a.store.create_instance(&second, &instance("i", "key2", None, 2)).await;
+        assert!(matches!(refused, Err(InstanceError::Store(StoreError::Unusable { .. }))), "{refused:?}");
+        assert_eq!(a.record("r2").await.phase, Phase::Accepted);
+        set(&a, "i", Gone).await.expect("set");
+    }
+    assert_eq!(get(&a, "i").await.expect("there").sandbox_key, "key");
+}
+
+/// States only go forward; the same state again is harmless.
+pub async fn never_back(world: World) {
+    let a = world.host("a").await;
+    let token = a.accept("r", "t").await.token;
+    a.store.create_instance(&token, &instance("i", "key", None, 1)).await.expect("made");
+    a.complete(&token, 1).await.expect("ended");
+    let order = [Creating, Live, Destroying, Gone];
+    for (reached, state) in order.into_iter().enumerate() {
+        set(&a, "i", state).await.expect("forward");
+        set(&a, "i", state).await.expect("again");
+        for earlier in &order[..reached] {
+            assert!(set(&a, "i", *earlier).await.is_err(), "{state:?} to {earlier:?}");
+            assert_eq!(get(&a, "i").await.expect("there").state, state);
+        }
+    }
+    assert!(matches!(set(&a, "none", Gone).await, Err(InstanceError::NotFound(_))));
+}
+
+/// An instance is not destroyed while a live run is bound to it; that it is gone may be found out at any time.
+pub async fn not_destroyed_while_used(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    let first = a.accept("r1", "t1").await.token;
+    a.store.create_instance(&first, &instance("i", "key", None, 1)).await.expect("made");
+    let second = a.accept("r2", "t2").await.token;
+    a.store.use_instance(&second, &instance_id("i")).await.expect("bound");
+    set(&a, "i", Live).await.expect("set");
+    a.complete(&first, 1).await.expect("ended");
+    match set(&b, "i", Destroying).await {
+        Err(InstanceError::InUse { instance, run }) => {
+            assert_eq!((instance, run), (instance_id("i"), run_id("r2")));
+        }
+        other => panic!("{other:?}"),
+    }
+    // A claim that lapsed does not end a run.
+    world.pass(std::time::Duration::from_secs(3600)).await;
+    assert!(set(&b, "i", Destroying).await.is_err());
+    let current = b.claim("r2", Purpose::Drive).await.expect("granted").token;
+    b.complete(&current, 1).await.expect("ended");
+    set(&b, "i", Destroying).await.expect("nobody uses it");
+
+    let third = a.accept("r3", "t3").await.token;
+    a.store.create_instance(&third, &instance("i2", "key", None, 1)).await.expect("made");
+    set(&a, "i2", Gone).await.expect("a fact");
+}
+
+/// Found is the newest that is usable, on this machine or on any.
+pub async fn found_by_key_and_machine(world: World) {
+    let a = world.host("a").await;
+    let find = |key: &'static str, machine: Option<&'static str>| {
+        let a = a.clone();
+        async move {
+            let found = a.store.find_instance(key, machine).await.expect("answered");
+            found.map(|instance| instance.instance_id.as_str().to_owned())
+        }
+    };
+    for (id, key, machine, at) in [
+        ("old", "key", Some("here"), 1),
+        ("new", "key", Some("here"), 3),
+        ("mid", "key", Some("here"), 2),
+        ("there", "key", Some("there"), 9),
+        ("other", "key2", Some("here"), 9),
+        ("remote", "key3", None, 9),
+    ] {
+        let token = a.accept(id, id).await.token;
+        a.store.create_instance(&token, &instance(id, key, machine, at)).await.expect("made");
+        a.complete(&token, 1).await.expect("ended");
+    }
+    assert_eq!(find("key", Some("here")).await.as_deref(), Some("new"));
+    assert_eq!(find("key", Some("there")).await.as_deref(), Some("there"));
+    assert_eq!(find("key", Some("nowhere")).await, None);
+    assert_eq!(find("key3", Some("here")).await.as_deref(), Some("remote"));
+    assert_eq!(find("key3", None).await.as_deref(), Some("remote"));
+    assert_eq!(find("key", None).await, None);
+    set(&a, "mid", Live).await.expect("set");
+    set(&a, "new", Destroying).await.expect("set");
+    assert_eq!(find("key", Some("here")).await.as_deref(), Some("mid"));
+    set(&a, "mid", Gone).await.expect("set");
+    assert_eq!(find("key", Some("here")).await.as_deref(), Some("old"));
+}
+
+/// The agent of a launched run is where it was launched: it is not bound elsewhere, and its phase does not go back.
+pub async fn a_launched_run_stays_where_it_is(world: World) {
+    let a = world.host("a").await;
+    let token = a.accept("r", "t").await.token;
+    a.store.create_instance(&token, &instance("i", "key", None, 1)).await.expect("made");
+    a.store.launched(&token, Seq(1), vec![]).await.expect("written");
+    a.store.use_instance(&token, &instance_id("i")).await.expect("it is there already");
+    assert_eq!(a.record("r").await.phase, Phase::Launched);
+    let refused = a.store.create_instance(&token, &instance("i2", "key", None, 1)).await;
+    assert!(matches!(refused, Err(InstanceError::Store(StoreError::Unusable { .. }))), "{refused:?}");
+    assert_eq!(a.record("r").await.instance_id, Some(instance_id("i")));
+    assert_eq!(get(&a, "i2").await, None);
+}

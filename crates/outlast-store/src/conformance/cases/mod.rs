@@ -1,0 +1,15 @@
+//! The cases. Each is one promise of [`crate::Store`]; its name and first line say which.
+
+pub mod accept;
+pub mod append;
+pub mod cancel;
+pub mod claim;
+pub mod fence;
+pub mod finish;
+pub mod instances;
+pub mod list;
+pub mod messages;
+pub mod presence;
+pub mod read;
+pub mod renew;
+pub mod tenants;

@@ -1,0 +1,81 @@
+//! The store and its life.
+
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+
+use async_trait::async_trait;
+use outlast_core::OwnerId;
+
+use super::state::{Now, State};
+use crate::{Ports, Signals, Store, StoreError};
+
+/// Keeps everything in the process: its runs are gone when the process ends, which it says once in the log. Clones
+/// share what they hold.
+#[derive(Debug, Clone)]
+pub struct MemoryStore {
+    state: Arc<Mutex<State>>,
+    pub(super) signals: Arc<Signals>,
+    pub(super) ports: Ports,
+    deployment_id: Arc<str>,
+    owner: Option<OwnerId>,
+}
+
+impl MemoryStore {
+    /// An empty store. [`Store::close`] releases every claim.
+    pub fn new(ports: Ports) -> Self {
+        static SAID: Once = Once::new();
+        SAID.call_once(|| {
+            tracing::warn!("runs are kept in memory only: they are lost when this process ends");
+        });
+        let mut bytes = ports.entropy.bytes();
+        bytes[6] = (bytes[6] & 0x0F) | 0x40;
+        bytes[8] = (bytes[8] & 0x3F) | 0x80;
+        let hex = outlast_core::hex::encode(&bytes);
+        let deployment_id =
+            format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+        MemoryStore {
+            state: Arc::default(),
+            signals: Signals::shared(),
+            ports,
+            deployment_id: deployment_id.into(),
+            owner: None,
+        }
+    }
+
+    /// The same store as another process would see it: with a clock of its own, and [`Store::close`] releases the
+    /// claims of this owner only.
+    pub fn joined_by(&self, owner: OwnerId, ports: Ports) -> Self {
+        MemoryStore { owner: Some(owner), ports, ..self.clone() }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // Every write is complete before anything could panic, so a poisoned state is as good as any.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now::of(&self.ports)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn deployment_id(&self) -> Result<String, StoreError> {
+        Ok(self.deployment_id.to_string())
+    }
+
+    async fn close(&self) {
+        for run in &mut self.lock().runs {
+            let own = |owner: &OwnerId| self.owner.as_ref().is_none_or(|own| own == owner);
+            if run.lease.as_ref().is_some_and(|lease| own(&lease.owner)) {
+                run.lease = None;
+                run.nonce = None;
+            }
+        }
+        self.signals.any_changed();
+    }
+}
+
+/// A request that Outlast itself should never make.
+pub(super) fn defect(what: impl std::fmt::Display) -> StoreError {
+    StoreError::Unusable { message: format!("internal error: {what}") }
+}

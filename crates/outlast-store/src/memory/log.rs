@@ -1,0 +1,165 @@
+//! The delivery log.
+
+use async_trait::async_trait;
+use outlast_core::decide::{self, Fenced};
+use outlast_core::event::EventKind;
+use outlast_core::run::{ClaimToken, Phase};
+use outlast_core::{RunId, Seq, Tenant};
+
+use super::MemoryStore;
+use super::handle::defect;
+use super::state::Run;
+use crate::{
+    Append, AppendError, Appended, Finish, FinishError, Finished, Log, LogEnd, NewEvent, Page, ReadError,
+    Signal, StoreError,
+};
+
+#[async_trait]
+impl Log for MemoryStore {
+    async fn launched(
+        &self,
+        token: &ClaimToken,
+        expected_tail: Seq,
+        events: Vec<NewEvent>,
+    ) -> Result<Appended, AppendError> {
+        refuse_terminal(events.iter().map(|event| event.chunk.kind))?;
+        let now = self.now();
+        let mut state = self.lock();
+        let run = state.fenced(token)?;
+        if run.record.phase == Phase::Launched {
+            return Ok(Appended { tail: run.tail() });
+        }
+        if run.tail() != expected_tail {
+            return Err(AppendError::TailMoved { expected: expected_tail, actual: run.tail() });
+        }
+        run.push(events, now.wall);
+        run.record.phase = Phase::Launched;
+        run.last_batch = None;
+        let tail = run.tail();
+        drop(state);
+        self.signals.run_changed(&token.run_id);
+        Ok(Appended { tail })
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        refuse_terminal(append.events.iter().map(|event| event.chunk.kind))?;
+        let now = self.now();
+        let run_id = append.token.run_id.clone();
+        let mut state = self.lock();
+        let run = state.get_mut(&run_id).ok_or_else(|| Fenced::RunNotFound(run_id.clone()))?;
+        // Before the fence: what was committed was committed, whoever holds the claim since.
+        if run.last_batch.as_ref() == Some(&append.batch) {
+            return Ok(Appended { tail: run.tail() });
+        }
+        decide::fence(&append.token, run.record.status, run.record.driver_epoch, run.nonce.as_ref())?;
+        if run.tail() != append.expected_tail {
+            return Err(AppendError::TailMoved { expected: append.expected_tail, actual: run.tail() });
+        }
+        apply(run, append, now.wall);
+        let tail = run.tail();
+        drop(state);
+        self.signals.run_changed(&run_id);
+        Ok(Appended { tail })
+    }
+
+    async fn finish(&self, finish: Finish) -> Result<Finished, FinishError> {
+        check(&finish)?;
+        let now = self.now();
+        let run_id = finish.append.token.run_id.clone();
+        let mut state = self.lock();
+        let run = state.get_mut(&run_id).ok_or_else(|| Fenced::RunNotFound(run_id.clone()))?;
+        if !run.is_live() && run.last_batch.as_ref() == Some(&finish.append.batch) {
+            return Ok(Finished { run: run.seen(&now) });
+        }
+        decide::fence(&finish.append.token, run.record.status, run.record.driver_epoch, run.nonce.as_ref())?;
+        if let Some(cancel) = run.record.cancel_requested.filter(|c| Some(c.reason) != finish.cancel) {
+            return Err(FinishError::Cancelled(cancel));
+        }
+        if run.tail() != finish.append.expected_tail {
+            let expected = finish.append.expected_tail;
+            return Err(FinishError::TailMoved { expected, actual: run.tail() });
+        }
+        apply(run, finish.append, now.wall);
+        run.record.status = finish.verdict.status;
+        run.record.error = finish.verdict.error;
+        run.record.end_reason = Some(finish.verdict.reason);
+        run.record.usage = finish.usage;
+        run.record.exit_code = finish.exit_code;
+        run.record.finished_at = Some(now.wall);
+        run.record.sealed = true;
+        run.closed = true;
+        // The nonce stays, so that a late write of the same driver is told that the run has ended.
+        run.lease = None;
+        let seen = run.seen(&now);
+        drop(state);
+        self.signals.run_changed(&run_id);
+        Ok(Finished { run: seen })
+    }
+
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        run_id: &RunId,
+        after: Seq,
+        max_events: usize,
+        max_bytes: usize,
+    ) -> Result<Page, ReadError> {
+        let state = self.lock();
+        let run = state.find(tenant, run_id).ok_or_else(|| ReadError::RunNotFound(run_id.clone()))?;
+        let tail = run.tail();
+        if after > tail {
+            return Err(ReadError::OffsetAhead { offset: after, tail });
+        }
+        let from = usize::try_from(after.0).unwrap_or(usize::MAX);
+        let mut events = Vec::new();
+        let mut bytes = 0;
+        for event in run.events[from..].iter().take(max_events) {
+            bytes += event.json.len();
+            events.push(event.clone());
+            if bytes >= max_bytes {
+                break;
+            }
+        }
+        let end = if run.closed { LogEnd::Closed } else { LogEnd::Open };
+        Ok(Page { events, end, tail })
+    }
+
+    fn subscribe(&self, run_id: &RunId) -> Signal {
+        self.signals.subscribe(run_id)
+    }
+}
+
+fn apply(run: &mut Run, append: Append, at: u64) {
+    run.push(append.events, at);
+    for (ordinal, message) in append.messages {
+        run.messages.insert(i64::try_from(ordinal.0).unwrap_or(i64::MAX), message);
+    }
+    run.last_batch = Some(append.batch);
+    if append.cursor.is_some() {
+        run.record.cursor = append.cursor;
+    }
+    if append.agent_session.is_some() {
+        run.record.agent_session = append.agent_session;
+    }
+}
+
+/// Only `finish` ends a log.
+pub(super) fn refuse_terminal(mut kinds: impl Iterator<Item = EventKind>) -> Result<(), StoreError> {
+    match kinds.find(|kind| kind.is_terminal()) {
+        None => Ok(()),
+        Some(kind) => Err(defect(format!("{} is only written by the end of a run", kind.as_str()))),
+    }
+}
+
+/// A log ends with exactly one terminal event, and a run with a terminal status.
+fn check(finish: &Finish) -> Result<(), StoreError> {
+    let events = &finish.append.events;
+    let terminal = events.iter().filter(|event| event.chunk.kind.is_terminal()).count();
+    if terminal != 1 || !events.last().is_some_and(|event| event.chunk.kind.is_terminal()) {
+        return Err(defect("the last events of a run end with exactly one RUN_FINISHED or RUN_ERROR"));
+    }
+    if !finish.verdict.status.is_terminal() {
+        return Err(defect(format!("a run does not end as {}", finish.verdict.status)));
+    }
+    Ok(())
+}

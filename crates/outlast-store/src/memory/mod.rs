@@ -1,0 +1,10 @@
+//! The store that lives and dies with its process: for tests, and for trying things out.
+
+mod handle;
+mod instances;
+mod ledger;
+mod log;
+mod runs;
+mod state;
+
+pub use handle::MemoryStore;

@@ -1,0 +1,282 @@
+//! Run records, claims, cancels and presence.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ClaimFacts, ClaimRefusal, ExistingRun};
+use outlast_core::event::Origin;
+use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, Purpose, RunRecord, Status};
+use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
+
+use super::MemoryStore;
+use super::log::refuse_terminal;
+use super::state::{Now, Run, State, StoredLease};
+use crate::{
+    Accept, AcceptError, Accepted, CancelOutcome, ClaimError, Claimed, ListRuns, NewEvent, PresenceUntil,
+    Renewed, Runs, StoreError,
+};
+
+#[async_trait]
+impl Runs for MemoryStore {
+    async fn accept(&self, request: Accept) -> Result<Accepted, AcceptError> {
+        refuse_terminal(request.events.iter().map(|chunk| chunk.kind))?;
+        let now = self.now();
+        let mut state = self.lock();
+        let facts = accept_facts(&state, &request);
+        let workspace = request.spec.workspace.as_ref().map(|workspace| workspace.path.as_str());
+        let decision = decide::accept(
+            &facts,
+            &request.run_id,
+            &request.thread_id,
+            request.thread_chosen,
+            &request.digest,
+            workspace,
+        )?;
+        if decision == AcceptDecision::Existing
+            && let Some(run) = state.get(&request.run_id)
+        {
+            return Ok(Accepted::Existing(Box::new(run.seen(&now))));
+        }
+        let token = ClaimToken {
+            run_id: request.run_id.clone(),
+            owner: request.owner.clone(),
+            epoch: 1,
+            nonce: self.ports.entropy.nonce(),
+        };
+        let run = new_run(request, &token, self.ports.entropy.exit_secret(), &now);
+        let claimed = Claimed { run: run.seen(&now), token };
+        let at = state.runs.len();
+        state.by_id.insert(claimed.token.run_id.clone(), at);
+        state.runs.push(run);
+        drop(state);
+        self.signals.run_changed(&claimed.token.run_id);
+        Ok(Accepted::New(Box::new(claimed)))
+    }
+
+    async fn run(&self, tenant: &Tenant, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let now = self.now();
+        Ok(self.lock().find(tenant, run_id).map(|run| run.seen(&now)))
+    }
+
+    async fn list_runs(&self, query: &ListRuns) -> Result<Vec<RunRecord>, StoreError> {
+        let now = self.now();
+        let state = self.lock();
+        let key = |run: &Run| (run.record.started_at, run.record.run_id.clone());
+        let mut found: Vec<&Run> = state
+            .runs
+            .iter()
+            .filter(|run| run.record.tenant == query.tenant)
+            .filter(|run| query.thread_id.as_ref().is_none_or(|thread| run.record.thread_id == *thread))
+            .filter(|run| query.statuses.is_empty() || query.statuses.contains(&run.record.status))
+            .filter(|run| query.after.as_ref().is_none_or(|after| key(run) < *after))
+            .collect();
+        found.sort_by_key(|run| std::cmp::Reverse(key(run)));
+        Ok(found.into_iter().take(query.limit).map(|run| run.seen(&now)).collect())
+    }
+
+    async fn find_active_run(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        let now = self.now();
+        let state = self.lock();
+        let found = state.runs.iter().find(|run| {
+            run.record.tenant == *tenant
+                && run.record.thread_id == *thread
+                && run.record.status == Status::Running
+        });
+        Ok(found.map(|run| run.seen(&now)))
+    }
+
+    async fn claim(
+        &self,
+        run_id: &RunId,
+        owner: &OwnerId,
+        purpose: Purpose,
+        lease: Duration,
+    ) -> Result<Claimed, ClaimError> {
+        let now = self.now();
+        let mut state = self.lock();
+        let run = state.get_mut(run_id).ok_or_else(|| ClaimRefusal::RunNotFound(run_id.clone()))?;
+        let facts = ClaimFacts {
+            status: run.record.status,
+            cancel: run.record.cancel_requested.map(|cancel| cancel.reason),
+            lease: run.lease_now(&now),
+        };
+        decide::claim(&facts, purpose)?;
+        run.record.driver_epoch += 1;
+        let nonce = self.ports.entropy.nonce();
+        run.nonce = Some(nonce.clone());
+        run.lease = Some(new_lease(owner, lease, &now));
+        let token = ClaimToken {
+            run_id: run_id.clone(),
+            owner: owner.clone(),
+            epoch: run.record.driver_epoch,
+            nonce,
+        };
+        let claimed = Claimed { token, run: run.seen(&now) };
+        drop(state);
+        self.signals.run_changed(run_id);
+        Ok(claimed)
+    }
+
+    async fn renew(&self, owner: &OwnerId, lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        let now = self.now();
+        let mut renewed = Vec::new();
+        for run in &mut self.lock().runs {
+            let Some(held) = run.lease.as_mut().filter(|held| held.owner == *owner) else { continue };
+            held.until = Now::plus(now.boot, lease);
+            held.boot_id.clone_from(&now.boot_id);
+            renewed.push(Renewed {
+                run_id: run.record.run_id.clone(),
+                epoch: run.record.driver_epoch,
+                cancel: run.record.cancel_requested,
+            });
+        }
+        Ok(renewed)
+    }
+
+    async fn release(&self, token: &ClaimToken) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        if let Ok(run) = state.fenced(token) {
+            run.lease = None;
+            run.nonce = None;
+            drop(state);
+            self.signals.run_changed(&token.run_id);
+        }
+        Ok(())
+    }
+
+    async fn request_cancel(
+        &self,
+        tenant: &Tenant,
+        run_id: &RunId,
+        reason: CancelReason,
+    ) -> Result<CancelOutcome, StoreError> {
+        let now = self.now();
+        let mut state = self.lock();
+        let Some(run) = state.get_mut(run_id).filter(|run| run.record.tenant == *tenant) else {
+            return Ok(CancelOutcome::NotFound);
+        };
+        if !run.is_live() {
+            return Ok(CancelOutcome::Terminal(Box::new(run.seen(&now))));
+        }
+        if run.record.cancel_requested.is_some() {
+            return Ok(CancelOutcome::AlreadyRequested(Box::new(run.seen(&now))));
+        }
+        run.record.cancel_requested = Some(Cancel { reason, at: now.wall });
+        let seen = run.seen(&now);
+        drop(state);
+        self.signals.run_changed(run_id);
+        Ok(CancelOutcome::Recorded(Box::new(seen)))
+    }
+
+    async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {
+        let now = self.now();
+        if let Some(run) = self.lock().get_mut(run_id).filter(|run| run.is_live()) {
+            match until {
+                PresenceUntil::For(time) => {
+                    run.presence.insert(host.clone(), Now::plus(now.wall, time));
+                }
+                // The entry stays: it says when the viewer left.
+                PresenceUntil::Left => {
+                    run.presence.entry(host.clone()).and_modify(|until| *until = now.wall.min(*until));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn accept_facts(state: &State, request: &Accept) -> AcceptFacts {
+    let live = |test: &dyn Fn(&Run) -> bool| {
+        state.runs.iter().find(|run| run.is_live() && test(run)).map(|run| run.record.run_id.clone())
+    };
+    AcceptFacts {
+        existing: state.get(&request.run_id).map(|run| ExistingRun {
+            thread_id: if run.record.tenant == request.tenant {
+                run.record.thread_id.clone()
+            } else {
+                request.thread_id.clone()
+            },
+            // Another tenant's run is another request, whatever it asked for, and nothing of it is told.
+            digest: if run.record.tenant == request.tenant {
+                run.digest.clone()
+            } else {
+                format!("not {}", request.digest)
+            },
+        }),
+        thread_run: live(&|run| {
+            run.record.tenant == request.tenant && run.record.thread_id == request.thread_id
+        }),
+        workspace_run: request.spec.workspace.as_ref().and_then(|wanted| {
+            live(&|run| {
+                run.record
+                    .spec
+                    .workspace
+                    .as_ref()
+                    .is_some_and(|used| used.path == wanted.path && !(used.shared && wanted.shared))
+            })
+        }),
+    }
+}
+
+fn new_lease(owner: &OwnerId, lease: Duration, now: &Now) -> StoredLease {
+    StoredLease {
+        owner: owner.clone(),
+        boot_id: now.boot_id.clone(),
+        until: Now::plus(now.boot, lease),
+        since: now.wall,
+    }
+}
+
+fn new_run(request: Accept, token: &ClaimToken, exit_secret: outlast_core::ExitSecret, now: &Now) -> Run {
+    let first = -(request.messages.len() as i64);
+    let messages: BTreeMap<_, _> = (first..).zip(request.messages).collect();
+    let record = RunRecord {
+        run_id: request.run_id,
+        thread_id: request.thread_id,
+        tenant: request.tenant,
+        agent: request.spec.agent.clone(),
+        model: request.spec.model.clone(),
+        status: Status::Running,
+        phase: Phase::Accepted,
+        started_at: now.wall,
+        finished_at: None,
+        error: None,
+        end_reason: None,
+        usage: Vec::new(),
+        exit_code: None,
+        sandbox_key: None,
+        instance_id: None,
+        machine: None,
+        detached_since: None,
+        detached_ttl: request.detached_ttl.map(|ttl| Now::plus(0, ttl)),
+        on_disconnect: request.on_disconnect,
+        cancel_requested: None,
+        driver_epoch: token.epoch,
+        driver: None,
+        tail: 0,
+        sealed: false,
+        agent_session: None,
+        spec: request.spec,
+        exit_secret,
+        cursor: None,
+    };
+    let mut run = Run {
+        record,
+        digest: request.digest,
+        lease: Some(new_lease(&token.owner, request.lease, now)),
+        nonce: Some(token.nonce.clone()),
+        last_batch: None,
+        closed: false,
+        events: Vec::new(),
+        messages,
+        presence: BTreeMap::new(),
+    };
+    let events = request.events.into_iter().map(|chunk| NewEvent { origin: Origin::Host, chunk });
+    run.push(events.collect(), now.wall);
+    run
+}

@@ -1,0 +1,130 @@
+//! What the store holds.
+
+use std::collections::{BTreeMap, HashMap};
+
+use outlast_core::decide::{self, Fenced, Lease};
+use outlast_core::run::{ClaimToken, Driver, RunRecord};
+use outlast_core::transcript::Message;
+use outlast_core::{Nonce, OwnerId, RunId, Seq, Tenant};
+
+use crate::{Instance, NewEvent, Ports, StoredEvent};
+
+/// Everything, in the order in which it was accepted.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) runs: Vec<Run>,
+    pub(super) by_id: HashMap<RunId, usize>,
+    pub(super) instances: Vec<Instance>,
+}
+
+/// A run and all that belongs to it.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// The record but for what is derived when it is read.
+    pub(super) record: RunRecord,
+    pub(super) digest: String,
+    pub(super) lease: Option<StoredLease>,
+    pub(super) nonce: Option<Nonce>,
+    pub(super) last_batch: Option<Nonce>,
+    pub(super) closed: bool,
+    pub(super) events: Vec<StoredEvent>,
+    pub(super) messages: BTreeMap<i64, Message>,
+    /// Until when each host's viewers count, in milliseconds since 1970.
+    pub(super) presence: BTreeMap<OwnerId, u64>,
+}
+
+/// A lease as it was granted.
+#[derive(Debug)]
+pub(super) struct StoredLease {
+    pub(super) owner: OwnerId,
+    pub(super) boot_id: String,
+    /// Milliseconds since that boot.
+    pub(super) until: u64,
+    /// Milliseconds since 1970.
+    pub(super) since: u64,
+}
+
+/// One look at the clocks.
+pub(super) struct Now {
+    pub(super) wall: u64,
+    pub(super) boot: u64,
+    pub(super) boot_id: String,
+}
+
+impl Now {
+    pub(super) fn of(ports: &Ports) -> Now {
+        let clock = &ports.clock;
+        Now { wall: clock.wall_ms(), boot: clock.boot_ms(), boot_id: clock.boot_id() }
+    }
+
+    /// The end of a lease or presence of this length, and its beginning on the given clock.
+    pub(super) fn plus(from: u64, time: std::time::Duration) -> u64 {
+        from.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl State {
+    pub(super) fn find(&self, tenant: &Tenant, run_id: &RunId) -> Option<&Run> {
+        let run = &self.runs[*self.by_id.get(run_id)?];
+        (run.record.tenant == *tenant).then_some(run)
+    }
+
+    pub(super) fn get(&self, run_id: &RunId) -> Option<&Run> {
+        Some(&self.runs[*self.by_id.get(run_id)?])
+    }
+
+    pub(super) fn get_mut(&mut self, run_id: &RunId) -> Option<&mut Run> {
+        Some(&mut self.runs[*self.by_id.get(run_id)?])
+    }
+
+    /// The run, if the token may write to it.
+    pub(super) fn fenced(&mut self, token: &ClaimToken) -> Result<&mut Run, Fenced> {
+        let run = self.get_mut(&token.run_id).ok_or_else(|| Fenced::RunNotFound(token.run_id.clone()))?;
+        decide::fence(token, run.record.status, run.record.driver_epoch, run.nonce.as_ref())?;
+        Ok(run)
+    }
+}
+
+impl Run {
+    pub(super) fn is_live(&self) -> bool {
+        !self.record.status.is_terminal()
+    }
+
+    pub(super) fn lease_now(&self, now: &Now) -> Option<Lease> {
+        self.lease.as_ref().map(|lease| Lease {
+            owner: lease.owner.clone(),
+            remaining: if lease.boot_id == now.boot_id { lease.until.saturating_sub(now.boot) } else { 0 },
+        })
+    }
+
+    /// The record as it is to be seen now.
+    pub(super) fn seen(&self, now: &Now) -> RunRecord {
+        let driver = self.lease_now(now).filter(|lease| lease.remaining > 0 && self.is_live());
+        RunRecord {
+            driver: driver.map(|lease| Driver {
+                owner: lease.owner,
+                since: self.lease.as_ref().map_or(0, |lease| lease.since),
+                lease_remaining: lease.remaining,
+            }),
+            detached_since: decide::detached_since(
+                self.record.started_at,
+                self.presence.values().max().copied(),
+                now.wall,
+                !self.is_live(),
+            ),
+            ..self.record.clone()
+        }
+    }
+
+    pub(super) fn tail(&self) -> Seq {
+        Seq(self.record.tail)
+    }
+
+    pub(super) fn push(&mut self, events: Vec<NewEvent>, at: u64) {
+        for event in events {
+            self.record.tail += 1;
+            let seq = Seq(self.record.tail);
+            self.events.push(StoredEvent { seq, at, origin: event.origin, json: event.chunk.json });
+        }
+    }
+}

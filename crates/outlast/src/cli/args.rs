@@ -1,0 +1,146 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use outlast_core::run::OnDisconnect;
+
+use crate::config::{Limit, parse_limit};
+
+/// Runs coding agents so that a run outlasts its terminal, its host and its deploy.
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, max_term_width = 110, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// What is kept: runs, logs, transcripts and local sandboxes [default: outlast in the XDG data home]
+    #[arg(long, global = true, value_name = "DIR", env = "OUTLAST_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The configuration [default: outlast.toml in the working directory, else in the data directory]
+    #[arg(long, global = true, value_name = "FILE", env = "OUTLAST_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Machine-readable output: a listing as one JSON array, a stream as one line for each event
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Closing the terminal, Ctrl-C and kill -9 detach: the agent works on. `outlast attach RUN` comes back to it, \
+`outlast cancel RUN` stops it.
+
+Exit status of run and attach: the agent's own; 1 where the run failed although the agent exited with 0; 130 after \
+Ctrl-C, 129 after a hang-up and 143 after SIGTERM (the run goes on) or a cancel; 125 where Outlast itself could not go \
+on. Other commands: 0, or 1 on failure. Wrong usage: 2.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a run and follow it
+    Run(RunArgs),
+    /// Replay a run and follow it; take it over where nobody drives it
+    Attach(AttachArgs),
+    /// List runs: the live ones, or all
+    Ps(PsArgs),
+    /// Show what is known of a run
+    Show(ShowArgs),
+    /// Print a run's stored events
+    Logs(RunArg),
+    /// Stop a run: its agent, and every process that the agent started
+    Cancel(RunArg),
+    /// Print a completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The agent: demo, claude-code, codex, or one of the configuration
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// The model, where the agent lets one choose
+    #[arg(long, value_name = "M")]
+    pub model: Option<String>,
+    /// The conversation to go on with [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub thread: Option<String>,
+    /// The run's id, unique for ever: the same command with the same id shows the same run [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<String>,
+    /// A directory of yours to work in; nothing ever deletes it [default: a directory of the thread's own]
+    #[arg(long, value_name = "DIR")]
+    pub workspace: Option<PathBuf>,
+    /// Let live runs of other threads use the same workspace
+    #[arg(long, requires = "workspace")]
+    pub share_workspace: bool,
+    /// How long the run may go on with nobody attached (30m, 24h, 7d), or none
+    #[arg(long, value_name = "D", value_parser = parse_limit)]
+    pub detach_ttl: Option<Limit>,
+    /// What Ctrl-C, SIGTERM and a closed terminal do
+    #[arg(long, value_name = "WHAT", default_value = "detach")]
+    pub on_disconnect: OnDisconnectArg,
+    /// Start it, print its id and leave it alone
+    #[arg(short = 'd', long)]
+    pub detach: bool,
+    /// What the agent is to do; `-` reads it from standard input
+    pub prompt: Option<String>,
+    /// The agent is this command
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// What happens when the last viewer leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnDisconnectArg {
+    /// The agent works on
+    Detach,
+    /// The run is cancelled
+    Cancel,
+}
+
+impl From<OnDisconnectArg> for OnDisconnect {
+    fn from(arg: OnDisconnectArg) -> Self {
+        match arg {
+            OnDisconnectArg::Detach => OnDisconnect::Detach,
+            OnDisconnectArg::Cancel => OnDisconnect::Cancel,
+        }
+    }
+}
+
+/// Of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// The run
+    pub run: String,
+    /// Only what comes after this offset, the `id` of an event; -1 is the start, now the end
+    #[arg(long, value_name = "OFFSET", default_value = "-1", allow_hyphen_values = true)]
+    pub from: String,
+}
+
+/// Of `ps`.
+#[derive(Debug, Args)]
+pub struct PsArgs {
+    /// Ended runs too
+    #[arg(short, long)]
+    pub all: bool,
+}
+
+/// Of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The run
+    pub run: String,
+    /// Its transcript
+    #[arg(long)]
+    pub messages: bool,
+}
+
+/// A run.
+#[derive(Debug, Args)]
+pub struct RunArg {
+    /// The run
+    pub run: String,
+}

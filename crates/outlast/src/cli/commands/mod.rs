@@ -1,0 +1,9 @@
+//! The commands.
+
+pub mod attach;
+pub mod cancel;
+mod follow;
+pub mod logs;
+pub mod ps;
+pub mod run;
+pub mod show;

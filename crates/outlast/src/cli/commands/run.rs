@@ -1,0 +1,171 @@
+//! `outlast run`.
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use outlast_core::run::{LaunchSpec, Workspace};
+use outlast_core::{RunId, Seq, ThreadId};
+use outlast_runtime::{KeepEnd, Start};
+use outlast_store::{Entropy, SystemEntropy};
+
+use super::follow::{Follow, follow};
+use crate::cli::args::RunArgs;
+use crate::cli::context::Context;
+use crate::cli::failure::Failure;
+use crate::cli::signals::Signals;
+use crate::{Offset, StartError};
+
+pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
+    let start = start(context, &args)?;
+    let mut signals = Signals::catch()?;
+    let local = context.open().await?;
+    let host = local.host();
+    let (run_id, thread_id) = (start.run_id.clone(), start.thread_id.clone());
+    if !args.detach {
+        eprintln!("outlast: run {run_id} on thread {thread_id}");
+    }
+    // The record is written whole or not at all; a signal meanwhile is answered right after.
+    let started = host.start(start).await.map_err(|error: StartError| Failure::new(error.code(), error))?;
+    let status = if args.detach {
+        detach(context, host, started).await
+    } else {
+        let presence = host.watch(&run_id);
+        let on_disconnect = started.run.on_disconnect;
+        let keeper = host.keep(started);
+        let follower = Follow { run_id: &run_id, from: Offset::After(Seq::START), on_disconnect };
+        follow(context, host, follower, Some(keeper), presence, &mut signals).await
+    };
+    local.close().await;
+    status
+}
+
+/// Starts the agent and leaves.
+async fn detach(
+    context: &Context,
+    host: &crate::Host,
+    started: crate::Started,
+) -> Result<u8, Failure> {
+    let run_id = started.run.run_id.clone();
+    let thread_id = started.run.thread_id.clone();
+    match host.launch_only(started).await {
+        KeepEnd::Ended(run) => {
+            if context.json {
+                println!("{}", serde_json::json!({"runId": run_id, "threadId": thread_id, "status": run.status}));
+            } else {
+                println!("{run_id}");
+                eprintln!("outlast: running on thread {thread_id}; `outlast attach {}` follows it", quote(run_id.as_str()));
+            }
+            match &run.error {
+                Some(error) => Err(Failure::new(crate::ErrorCode::LaunchFailed, &error.message)),
+                None => Ok(0),
+            }
+        }
+        KeepEnd::CannotDrive { code, message } => Err(Failure::new(code, message)),
+        KeepEnd::Store(error) => Err(error.into()),
+        KeepEnd::NotFound | KeepEnd::Interrupted => Err(Failure::not_found(run_id)),
+    }
+}
+
+/// The request that the arguments make.
+fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
+    let config = &context.config;
+    let mut spec = match (&args.agent, args.command.as_slice()) {
+        (Some(name), []) => config.spec(name).map_err(Failure::usage)?,
+        (Some(_), _) => return Err(Failure::usage("say either --agent NAME or -- COMMAND, not both")),
+        (None, []) => {
+            let names: Vec<&str> = config.agents.keys().map(String::as_str).collect();
+            let names = names.join(", ");
+            return Err(Failure::usage(format!("which agent? Say --agent NAME ({names}), or -- COMMAND…")));
+        }
+        (None, command) => LaunchSpec {
+            agent: "command".to_owned(),
+            kind: "command".to_owned(),
+            argv: locate(command),
+            model: None,
+            prompt: None,
+            prompt_on_stdin: true,
+            env: std::collections::BTreeMap::new(),
+            needed_env: Vec::new(),
+            cwd: None,
+            workspace: None,
+            sandbox: config.sandbox_spec(),
+        },
+    };
+    if args.model.is_some() {
+        spec.model.clone_from(&args.model);
+    }
+    spec.prompt = prompt(args.prompt.as_deref())?;
+    if spec.prompt.is_none() && spec.kind != "command" {
+        return Err(Failure::usage(format!("what is {} to do? Say it as an argument, or - to read it from standard input", spec.agent)));
+    }
+    if let Some(dir) = &args.workspace {
+        spec.workspace = Some(Workspace { path: real_dir(dir)?, shared: args.share_workspace });
+    }
+    let mint = |prefix: &str| format!("{prefix}-{}", &SystemEntropy.hex_id()[..12]);
+    let run_id = RunId::new(args.run_id.clone().unwrap_or_else(|| mint("run"))).map_err(Failure::usage)?;
+    let thread_id = ThreadId::new(args.thread.clone().unwrap_or_else(|| mint("thread"))).map_err(Failure::usage)?;
+    let ttl = args.detach_ttl.unwrap_or(config.detached_run_ttl);
+    Ok(Start {
+        run_id,
+        thread_id,
+        thread_chosen: args.thread.is_some(),
+        spec,
+        detached_ttl: ttl.duration(),
+        on_disconnect: args.on_disconnect.into(),
+    })
+}
+
+/// A program given by a relative path is meant as seen from here, not from the workspace.
+fn locate(command: &[String]) -> Vec<String> {
+    let mut argv = command.to_vec();
+    if let Some(program) = argv.first_mut()
+        && program.contains('/')
+        && let Ok(absolute) = std::path::absolute(Path::new(program))
+        && let Some(text) = absolute.to_str()
+    {
+        *program = text.to_owned();
+    }
+    argv
+}
+
+fn prompt(arg: Option<&str>) -> Result<Option<String>, Failure> {
+    if arg != Some("-") {
+        return Ok(arg.map(str::to_owned));
+    }
+    let mut stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        eprintln!("outlast: reading the prompt from standard input; end it with Ctrl-D");
+    }
+    let mut text = String::new();
+    stdin.read_to_string(&mut text).map_err(|error| Failure::usage(format!("the prompt on standard input: {error}")))?;
+    Ok(Some(text))
+}
+
+fn real_dir(dir: &Path) -> Result<String, Failure> {
+    let fail = |why: &dyn std::fmt::Display| Failure::usage(format!("--workspace {}: {why}", dir.display()));
+    let real: PathBuf = std::fs::canonicalize(dir).map_err(|error| fail(&error))?;
+    if !real.is_dir() {
+        return Err(fail(&"not a directory"));
+    }
+    real.into_os_string().into_string().map_err(|_| fail(&"its path is not UTF-8"))
+}
+
+/// An id as a shell takes it.
+pub(super) fn quote(text: &str) -> String {
+    let plain = !text.is_empty()
+        && !text.starts_with('-')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:@%+=".contains(&b));
+    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn ids_for_a_shell() {
+        assert_eq!(quote("run-1"), "run-1");
+        assert_eq!(quote("a'b; rm -rf ~"), r"'a'\''b; rm -rf ~'");
+        assert_eq!(quote("-d"), "'-d'");
+    }
+}

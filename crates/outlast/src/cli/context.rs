@@ -1,0 +1,65 @@
+//! What every command needs.
+
+use std::path::PathBuf;
+
+use outlast_core::ErrorCode;
+use outlast_runtime::{Notice, Notices, Options};
+
+use super::args::Cli;
+use super::failure::Failure;
+use crate::config::Config;
+use crate::{Local, LocalOptions, OpenError};
+
+/// The places and settings of one call.
+#[derive(Debug)]
+pub struct Context {
+    pub data_dir: PathBuf,
+    pub config: Config,
+    pub json: bool,
+}
+
+impl Context {
+    pub fn new(cli: &Cli) -> Result<Context, Failure> {
+        let data_dir = match &cli.data_dir {
+            Some(dir) => dir.clone(),
+            None => default_data_dir()?,
+        };
+        let data_dir = std::path::absolute(&data_dir)?;
+        let config = Config::load(cli.config.as_deref(), &data_dir).map_err(Failure::usage)?;
+        Ok(Context { data_dir, config, json: cli.json })
+    }
+
+    /// Opens the data directory.
+    pub async fn open(&self) -> Result<Local, Failure> {
+        let mut options = LocalOptions::new(&self.data_dir);
+        if let Some(lease) = self.config.lease {
+            options.options = Options { lease, ..options.options };
+        }
+        options.notices = Notices::new(tell);
+        #[cfg(feature = "failpoints")]
+        super::testing::simulate_reboot(&mut options);
+        Local::open(options).await.map_err(|error| match error {
+            OpenError::Store(error) => error.into(),
+            other => Failure::new(ErrorCode::Internal, other),
+        })
+    }
+}
+
+/// What a person at a terminal needs to know while the command goes on.
+fn tell(notice: Notice) {
+    match notice {
+        Notice::StoreUnavailable { message } => eprintln!("outlast: {message}; holding, the agent works on"),
+        Notice::StoreBack => eprintln!("outlast: the store is available again"),
+        Notice::Superseded { .. } => eprintln!("outlast: another process drives the run now; this one only reads"),
+        Notice::CannotDrive { message, .. } => eprintln!("outlast: {message}"),
+        Notice::Launched { .. } | Notice::TookOver { .. } => {}
+    }
+}
+
+fn default_data_dir() -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_DATA_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
+        .map(|data_home| data_home.join("outlast"))
+        .ok_or_else(|| Failure::usage("neither HOME nor XDG_DATA_HOME is set: say --data-dir DIR"))
+}

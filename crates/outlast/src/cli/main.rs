@@ -1,0 +1,52 @@
+//! From arguments to an exit status.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use super::args::{Cli, Command};
+use super::commands;
+use super::context::Context;
+use super::failure::{Failure, OWN};
+
+/// Runs the command line.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    if let Command::Completions { shell } = &cli.command {
+        clap_complete::generate(*shell, &mut Cli::command(), "outlast", &mut std::io::stdout());
+        return ExitCode::SUCCESS;
+    }
+    log_to_stderr();
+    let json = cli.json;
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::from(error).report(json),
+    };
+    match runtime.block_on(run(cli)) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => failure.report(json),
+    }
+}
+
+async fn run(cli: Cli) -> Result<u8, Failure> {
+    let context = Context::new(&cli)?;
+    match cli.command {
+        Command::Run(args) => commands::run::run(&context, args).await.map_err(|failure| failure.with_status(OWN)),
+        Command::Attach(args) => {
+            commands::attach::attach(&context, &args).await.map_err(|failure| failure.with_status(OWN))
+        }
+        Command::Ps(args) => commands::ps::ps(&context, &args).await,
+        Command::Show(args) => commands::show::show(&context, &args).await,
+        Command::Logs(args) => commands::logs::logs(&context, &args).await,
+        Command::Cancel(args) => commands::cancel::cancel(&context, &args).await,
+        Command::Completions { .. } => Ok(0),
+    }
+}
+
+/// `OUTLAST_LOG=error|warn|info|debug|trace`; nothing by default, since a terminal shows a run.
+fn log_to_stderr() {
+    let level = std::env::var("OUTLAST_LOG").ok().and_then(|text| text.parse::<tracing::Level>().ok());
+    if let Some(level) = level {
+        tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false).init();
+    }
+}

@@ -1,0 +1,13 @@
+//! The command line.
+
+mod args;
+mod commands;
+mod context;
+mod failure;
+mod main;
+mod render;
+mod signals;
+#[cfg(feature = "failpoints")]
+mod testing;
+
+pub use main::main;

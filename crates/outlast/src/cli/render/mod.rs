@@ -1,0 +1,8 @@
+//! Showing a stream: as lines of JSON, or for people.
+
+mod human;
+mod output;
+mod safe;
+
+pub use output::Output;
+pub use safe::{printable, printable_text};

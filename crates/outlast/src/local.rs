@@ -1,0 +1,122 @@
+//! Everything on one machine: a data directory with an SQLite file and local sandboxes.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use outlast_core::{OwnerId, Tenant};
+use outlast_runtime::{Environment, Host, HostConfig, Notices, Options};
+use outlast_sandbox::{LocalConfig, LocalProvider, ProviderError, ShimProgram};
+use outlast_sqlite::{SqliteConfig, SqliteStore};
+use outlast_store::{Ports, Store, StoreError};
+
+/// The first argument with which this program is started as a shim.
+pub const SHIM_COMMAND: &str = "__shim";
+
+/// Runs the shim if this process was started as one, and returns its exit status. To be called first in `main`, before
+/// any thread or runtime exists.
+pub fn run_shim_if_asked() -> Option<ExitCode> {
+    let mut args = std::env::args_os().skip(1);
+    (args.next()? == SHIM_COMMAND).then(|| outlast_shim::main(args))
+}
+
+/// How a data directory is opened.
+#[derive(Debug)]
+pub struct LocalOptions {
+    /// The data directory; made if it is missing.
+    pub data_dir: PathBuf,
+    /// Whose runs are handled.
+    pub tenant: Tenant,
+    /// Times and sizes.
+    pub options: Options,
+    /// Variables for agents.
+    pub environment: Environment,
+    /// Who is told of what goes on.
+    pub notices: Notices,
+    /// Time and randomness.
+    pub ports: Ports,
+    /// The program that is the shim, with its first arguments; none: this very program with [`SHIM_COMMAND`].
+    pub shim: Option<(PathBuf, Vec<String>)>,
+}
+
+impl LocalOptions {
+    /// The defaults, for this data directory.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        LocalOptions {
+            data_dir: data_dir.into(),
+            tenant: Tenant::default(),
+            options: Options::default(),
+            environment: Environment::of_process(),
+            notices: Notices::to_log(),
+            ports: Ports::system(),
+            shim: None,
+        }
+    }
+}
+
+/// Why a data directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The sandboxes.
+    #[error("the sandboxes' directory: {0}")]
+    Provider(#[from] ProviderError),
+    /// The path of this program, which is to be the shim, is not known.
+    #[error("the path of this program cannot be found out: {0}")]
+    Program(std::io::Error),
+}
+
+/// An opened data directory.
+#[derive(Debug)]
+pub struct Local {
+    host: Host,
+    owner: OwnerId,
+}
+
+impl Local {
+    /// Opens the data directory. Any number of processes may have it open at once.
+    pub async fn open(options: LocalOptions) -> Result<Local, OpenError> {
+        let owner = options.ports.entropy.owner_id();
+        let (program, args) = match options.shim {
+            Some((program, args)) => (program, args),
+            None => (std::env::current_exe().map_err(OpenError::Program)?, vec![SHIM_COMMAND.to_owned()]),
+        };
+        let config = SqliteConfig::new(&options.data_dir, owner.clone(), options.ports.clone());
+        let store = SqliteStore::open(config)?;
+        let provider = LocalProvider::new(LocalConfig {
+            root: options.data_dir.join("sandboxes"),
+            shim: ShimProgram { program, args: args.into_iter().map(Into::into).collect() },
+            ports: options.ports.clone(),
+        })?;
+        let host = Host::new(HostConfig {
+            owner: owner.clone(),
+            store: Arc::new(store),
+            provider: Arc::new(provider),
+            agents: outlast_agents::agent,
+            ports: options.ports,
+            environment: options.environment,
+            tenant: options.tenant,
+            options: options.options,
+            notices: options.notices,
+        });
+        Ok(Local { host, owner })
+    }
+
+    /// The host.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The identity of this process among those that share the data directory.
+    pub fn owner(&self) -> &OwnerId {
+        &self.owner
+    }
+
+    /// Waits for what is in flight and gives back every claim. Agents work on.
+    pub async fn close(self) {
+        let store: Arc<dyn Store> = Arc::clone(self.host.store());
+        store.close().await;
+    }
+}

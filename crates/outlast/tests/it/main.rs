@@ -1,0 +1,5 @@
+//! The promises, end to end: real processes, real signals, the real binary.
+
+mod frozen;
+mod killed;
+mod support;
