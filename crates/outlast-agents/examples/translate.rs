@@ -4,9 +4,12 @@ use std::process::ExitCode;
 
 use outlast_agents::{JournalEnd, RunContext, Translation, agent, testing};
 
+/// The size of the reads of a driver that catches up.
+const READ_BYTES: usize = 256 * 1024;
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let (Some(kind), Some(Ok(journal))) =
+    let (Some(kind), Some(Ok(file))) =
         (args.first().and_then(|kind| agent(kind)), args.get(1).map(std::fs::read))
     else {
         eprintln!("usage: translate KIND FILE [MEGABYTES]");
@@ -14,14 +17,14 @@ fn main() -> ExitCode {
     };
     let megabytes = args.get(2).and_then(|text| text.parse().ok()).unwrap_or(100);
     let context = RunContext { run_id: "run".into(), thread_id: "thread".into(), model: None };
+    let journal = file.repeat(READ_BYTES / file.len().max(1) + 1);
     let mut translation = Translation::new(kind, context, testing::secret());
     let mut events = Vec::new();
     let (mut fed, mut count, mut bytes) = (0usize, 0usize, 0usize);
     #[allow(clippy::disallowed_methods, reason = "measures this process, decides nothing")]
     let start = std::time::Instant::now();
     while fed < megabytes * 1_000_000 {
-        // The size of the reads of a driver that catches up.
-        for piece in journal.chunks(256 * 1024) {
+        for piece in journal.chunks(READ_BYTES) {
             translation.feed(piece, JournalEnd::default(), &mut events);
             // As often as a driver appends.
             std::hint::black_box(translation.cursor(0));

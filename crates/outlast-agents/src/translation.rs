@@ -124,7 +124,9 @@ impl Translation {
                         PrintedLine::Restarted
                     } else {
                         // The sentinel's own line break ends the agent's last line, or an empty line that is nobody's.
-                        let terminated = agents != Some(line.end);
+                        // Where the sentinel is not at hand yet, the exit file tells: it is written before.
+                        let terminated =
+                            agents != Some(line.end) && !begins_with_sentinel(bytes, &self.secret);
                         if !terminated && content.is_empty() {
                             continue;
                         }
@@ -180,4 +182,13 @@ impl Translation {
         }
         ended
     }
+}
+
+/// Whether the sentinel's line is the first of these bytes.
+fn begins_with_sentinel(bytes: &[u8], secret: &ExitSecret) -> bool {
+    bytes.starts_with(b"{\"__exit\":")
+        && bytes
+            .split(|byte| *byte == b'\n')
+            .next()
+            .is_some_and(|line| sentinel::parse(line, secret).is_some())
 }

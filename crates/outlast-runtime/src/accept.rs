@@ -115,8 +115,9 @@ impl Host {
         let host = &self.inner;
         let mut spec = start.spec;
         let digest = request_digest(&spec);
-        let agent = (host.agents)(&spec.kind)
-            .ok_or_else(|| StartError::Invalid { message: format!("there is no kind of agent {:?}", spec.kind) })?;
+        let agent = (host.agents)(&spec.kind).ok_or_else(|| StartError::Invalid {
+            message: format!("there is no kind of agent {:?}", spec.kind),
+        })?;
         if let Some(name) = host.environment.missing(&spec.needed_env) {
             return Err(StartError::EnvMissing { agent: spec.agent, name: name.to_owned() });
         }

@@ -88,7 +88,11 @@ impl Host {
         let Some(instance) = &run.instance_id else {
             return;
         };
-        if run.machine.as_deref().is_some_and(|machine| provider.machine().is_some_and(|here| here != machine)) {
+        if run
+            .machine
+            .as_deref()
+            .is_some_and(|machine| provider.machine().is_some_and(|here| here != machine))
+        {
             return;
         }
         let latched = provider.latch_cancelled(instance, &run.run_id).await;
@@ -96,9 +100,13 @@ impl Host {
             return;
         }
         match provider.kill(instance, &run.run_id, self.inner.options.kill_grace).await {
-            Ok(KillOutcome::Unverified { cause }) => tracing::warn!(run = %run.run_id, cause, "kill not verified"),
+            Ok(KillOutcome::Unverified { cause }) => {
+                tracing::warn!(run = %run.run_id, cause, "kill not verified")
+            }
             Ok(_) => {}
-            Err(error) => tracing::warn!(run = %run.run_id, %error, "the sandbox could not be reached to kill"),
+            Err(error) => {
+                tracing::warn!(run = %run.run_id, %error, "the sandbox could not be reached to kill")
+            }
         }
     }
 }

@@ -9,9 +9,30 @@ pub struct Environment(BTreeMap<String, String>);
 /// Variables that every agent gets, where they are set: where programs and homes are, languages, certificates,
 /// proxies. Nothing that may hold a key.
 const ALLOWED: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
-    "XDG_DATA_HOME", "XDG_STATE_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY",
-    "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
 ];
 
 /// Where a host's environment names no `PATH`.
@@ -85,11 +106,27 @@ mod tests {
     #[test]
     fn only_what_is_allowed_or_named() {
         let host = Environment::of([
-            pair("PATH", "/bin"), pair("LC_ALL", "C"), pair("SECRET", "s"), pair("KEY", "k"), pair("IS_SANDBOX", "yes"),
+            pair("PATH", "/bin"),
+            pair("LC_ALL", "C"),
+            pair("SECRET", "s"),
+            pair("KEY", "k"),
+            pair("IS_SANDBOX", "yes"),
         ]);
         let definition = BTreeMap::from([pair("MODE", "definition"), pair("PATH", "/opt/bin")]);
-        let got = host.for_agent(&[pair("MODE", "kind"), pair("IS_SANDBOX", "1")], &definition, &["KEY".into()], &[("R", "r")]);
-        let expected = [("IS_SANDBOX", "1"), ("KEY", "k"), ("LC_ALL", "C"), ("MODE", "definition"), ("PATH", "/opt/bin"), ("R", "r")];
+        let got = host.for_agent(
+            &[pair("MODE", "kind"), pair("IS_SANDBOX", "1")],
+            &definition,
+            &["KEY".into()],
+            &[("R", "r")],
+        );
+        let expected = [
+            ("IS_SANDBOX", "1"),
+            ("KEY", "k"),
+            ("LC_ALL", "C"),
+            ("MODE", "definition"),
+            ("PATH", "/opt/bin"),
+            ("R", "r"),
+        ];
         assert_eq!(got, expected.map(|(n, v)| pair(n, v)));
         assert_eq!(host.missing(&["KEY".into(), "NOPE".into()]), Some("NOPE"));
         assert!(!format!("{host:?}").contains("yes"));

@@ -32,7 +32,8 @@ mod armed {
             .get_or_init(|| {
                 let text = std::env::var("OUTLAST_FAILPOINT").ok()?;
                 let (point, action) = text.rsplit_once('=')?;
-                let (name, nth) = point.split_once('@').map_or((point, 1), |(name, n)| (name, n.parse().unwrap_or(1)));
+                let (name, nth) =
+                    point.split_once('@').map_or((point, 1), |(name, n)| (name, n.parse().unwrap_or(1)));
                 let signal = match action {
                     "kill" => rustix::process::Signal::KILL,
                     _ => rustix::process::Signal::STOP,
@@ -42,8 +43,13 @@ mod armed {
             .as_ref()
     }
 
+    fn log() -> Option<&'static std::path::Path> {
+        static LOG: OnceLock<Option<std::path::PathBuf>> = OnceLock::new();
+        LOG.get_or_init(|| std::env::var_os("OUTLAST_FAILPOINT_LOG").map(Into::into)).as_deref()
+    }
+
     pub(super) fn point(name: &'static str) {
-        if let Some(path) = std::env::var_os("OUTLAST_FAILPOINT_LOG") {
+        if let Some(path) = log() {
             let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
             if let Ok(mut file) = file {
                 let _ = file.write_all(format!("{name}\n").as_bytes());

@@ -109,7 +109,11 @@ impl Inner {
     }
 
     /// Claims the run, or tells why not. Waits for a store that is away.
-    pub(crate) async fn claim(&self, run_id: &RunId, purpose: Purpose) -> Result<(Held, RunRecord), ClaimError> {
+    pub(crate) async fn claim(
+        &self,
+        run_id: &RunId,
+        purpose: Purpose,
+    ) -> Result<(Held, RunRecord), ClaimError> {
         let mut hold = self.hold();
         loop {
             let asked_at = self.ports.clock.boot_ms();

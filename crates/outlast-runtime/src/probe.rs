@@ -35,7 +35,11 @@ impl Host {
         let Some(instance) = &run.instance_id else {
             return RunProbe::NotLaunched;
         };
-        if run.machine.as_deref().is_some_and(|machine| provider.machine().is_some_and(|here| here != machine)) {
+        if run
+            .machine
+            .as_deref()
+            .is_some_and(|machine| provider.machine().is_some_and(|here| here != machine))
+        {
             return RunProbe::Unknown { cause: "its sandbox is on another machine".to_owned() };
         }
         use outlast_core::journal::latch::{Latch, LatchState};
@@ -45,7 +49,9 @@ impl Host {
                 _ if !facts.exists => RunProbe::Unknown { cause: "its sandbox is gone".to_owned() },
                 (Some(exit), _, _) => RunProbe::Finished { exit_code: exit.exit },
                 (None, true, _) => RunProbe::Producing,
-                (None, false, LatchState::Free | LatchState::Taken(Latch::Cancelled)) => RunProbe::NotLaunched,
+                (None, false, LatchState::Free | LatchState::Taken(Latch::Cancelled)) => {
+                    RunProbe::NotLaunched
+                }
                 (None, false, LatchState::Torn | LatchState::Taken(Latch::Launch(_))) => RunProbe::Lost,
             },
         }

@@ -105,6 +105,7 @@ pub(crate) fn chunk(json: String) -> Option<Chunk> {
         #[serde(borrow, rename = "type")]
         kind: std::borrow::Cow<'a, str>,
     }
-    let kind = serde_json::from_str::<Typed<'_>>(&json).ok().and_then(|typed| EventKind::parse(&typed.kind))?;
+    let kind =
+        serde_json::from_str::<Typed<'_>>(&json).ok().and_then(|typed| EventKind::parse(&typed.kind))?;
     Some(Chunk { kind, json })
 }

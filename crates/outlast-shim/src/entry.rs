@@ -88,7 +88,8 @@ fn run(runs_dir: &Path, enc: &str, request: &ShimRequest) -> Result<(), ShimRepo
         return Err(ShimReport::AlreadyLatched);
     }
     // The files come before the latch: a disk that cannot hold them is a reason to try again, not to lose the run.
-    let run_files = dir.create_files().map_err(|error| refused(format!("cannot make the run's files: {error}")))?;
+    let run_files =
+        dir.create_files().map_err(|error| refused(format!("cannot make the run's files: {error}")))?;
     let failed = |error: std::io::Error| refused(format!("cannot prepare the launch: {error}"));
     // From here on a request to stop is read when there is something to stop. Before, it simply ends the shim.
     let stop = sys::signal_fd(&[libc::SIGTERM]).map_err(failed)?;
@@ -179,11 +180,7 @@ fn wait_for_lock(dir: &RunsDir, lock: &impl std::os::fd::AsFd) -> Result<(), Shi
 /// The agent, and what to start instead of it.
 fn plans(request: &ShimRequest) -> Result<Vec<ExecPlan>, String> {
     let commands = [Some(&request.command), request.fallback.as_ref().map(|fallback| &fallback.command)];
-    commands
-        .into_iter()
-        .flatten()
-        .map(|command| ExecPlan::new(command, &request.env, &request.cwd))
-        .collect()
+    commands.into_iter().flatten().map(|command| ExecPlan::new(command, &request.env, &request.cwd)).collect()
 }
 
 /// Takes the latch. The outer error: it is not this shim's. The inner one: it is, and still nothing may be started.
@@ -195,8 +192,7 @@ fn take_latch(dir: &RunsDir, fence: &ActiveFence) -> Result<Result<(), String>, 
         boot_id: process::boot_id().map_err(failed)?,
         pid_ns: process::pid_ns().map_err(failed)?,
         shim: process::identify(rustix::process::getpid().as_raw_nonzero().get()).ok_or_else(vanished)?,
-        fence: fence
-            .describe(process::identify(keeper.as_raw_nonzero().get()).ok_or_else(vanished)?),
+        fence: fence.describe(process::identify(keeper.as_raw_nonzero().get()).ok_or_else(vanished)?),
     };
     match latch::take(dir.fd(), dir.enc(), &Latch::Launch(content)) {
         Ok(Taking::Taken) => Ok(Ok(())),

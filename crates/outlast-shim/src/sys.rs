@@ -85,11 +85,19 @@ pub(crate) fn ignore_signal(signal: libc::c_int) {
 /// Gives every signal its default action and then unblocks them all. In this order: a signal that came while it was
 /// blocked now ends the process, instead of being lost.
 pub(crate) fn reset_signals() {
-    // SAFETY: installs no handler; the set is initialised by `sigemptyset` and outlives the call.
-    unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
+    // The kernel's `sigaction`: null handler (the default), no flags, empty mask, on every architecture. The C library's
+    // own call refuses the two signals that it uses itself, and those are inherited as ignored like any other.
+    const SIGNALS: libc::c_int = 64;
+    let default = [0_u64; 4];
+    for signal in 1..=SIGNALS {
+        // SAFETY: the structure is as large as the kernel's, its mask has the given eight bytes, and nothing is
+        // written back. Installs no handler.
+        unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), 8);
         }
+    }
+    // SAFETY: the set is initialised by `sigemptyset` and outlives the call.
+    unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
@@ -136,7 +144,9 @@ pub(crate) fn execve(
     argv: &[*const libc::c_char],
     env: &[*const libc::c_char],
 ) -> io::Error {
-    debug_assert!(argv.last().is_some_and(|end| end.is_null()) && env.last().is_some_and(|end| end.is_null()));
+    debug_assert!(
+        argv.last().is_some_and(|end| end.is_null()) && env.last().is_some_and(|end| end.is_null())
+    );
     // SAFETY: both arrays end with a null pointer and hold pointers to C strings that outlive the call.
     unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     io::Error::last_os_error()

@@ -44,7 +44,10 @@ impl Failure {
                     | ErrorCode::FileLockingProtocolFailed
                     | ErrorCode::OperationInterrupted
                     | ErrorCode::SchemaChanged,
-                ) => unavailable(format!("cannot read or write {file}: {error}")),
+                ) => {
+                    let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+                    unavailable(format!("cannot read or write {file}: {error} (SQLite's code {code})"))
+                }
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => damaged(&file, error),
                 _ => defect(format!("a statement on {file} failed: {error}")),
             },

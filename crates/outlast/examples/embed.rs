@@ -63,7 +63,12 @@ async fn embed() -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints a run's text from an event on, until the log is closed or a text occurs; tells where it stopped.
-async fn follow(local: &Local, run_id: &RunId, from: Seq, until: Option<&str>) -> Result<Seq, Box<dyn Error>> {
+async fn follow(
+    local: &Local,
+    run_id: &RunId,
+    from: Seq,
+    until: Option<&str>,
+) -> Result<Seq, Box<dyn Error>> {
     let mut viewer = local.host().view(run_id, Offset::After(from)).await?;
     loop {
         match viewer.next().await? {

@@ -37,8 +37,8 @@ pub use outlast_agents as agents;
 pub use outlast_core as core;
 pub use outlast_core::{ErrorCode, Offset, RunId, Seq, Tenant, ThreadId};
 pub use outlast_runtime::{
-    CancelError, CancelReport, Environment, Host, KeepEnd, Keeper, Notice, Notices, Options, Presence, RunProbe, Seen,
-    Start, StartError, Started, Viewer,
+    CancelError, CancelReport, Environment, Host, KeepEnd, Keeper, Notice, Notices, Options, Presence,
+    RunProbe, Seen, Start, StartError, Started, Viewer,
 };
 pub use outlast_sandbox as sandbox;
 pub use outlast_store as store;

@@ -184,7 +184,8 @@ mod tests {
     #[test]
     fn failures_have_the_most_telling_code() {
         assert_eq!(code(r#"{"subtype":"success","is_error":false,"terminal_reason":"completed"}"#), None);
-        let api = r#"{"subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":401}"#;
+        let api =
+            r#"{"subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":401}"#;
         assert_eq!(code(api).as_deref(), Some("api_error"));
         let old = r#"{"subtype":"success","is_error":true,"api_error_status":529}"#;
         assert_eq!(code(old).as_deref(), Some("api_error"));

@@ -31,18 +31,21 @@ pub(super) fn emit(within: Option<&str>, event: &Event<'_>, out: &mut Emitter<'_
     let Some(parent_tool_call_id) = within else {
         return out.emit(event);
     };
-    let wrapped = Wrapped {
-        kind: EventKind::Custom.as_str(),
-        name: NAME,
-        value: Inner { parent_tool_call_id, event },
-    };
+    let wrapped =
+        Wrapped { kind: EventKind::Custom.as_str(), name: NAME, value: Inner { parent_tool_call_id, event } };
     let json = serde_json::to_string(&wrapped).expect("plain data with text keys is JSON");
     out.emit_chunk(Chunk { kind: EventKind::Custom, json });
 }
 
 impl State {
     /// Tells a sub-agent's message; false if a part of it is not known.
-    pub(super) fn subagent(&mut self, parent: &str, role: &'static str, message: Message<'_>, out: &mut Emitter<'_>) -> bool {
+    pub(super) fn subagent(
+        &mut self,
+        parent: &str,
+        role: &'static str,
+        message: Message<'_>,
+        out: &mut Emitter<'_>,
+    ) -> bool {
         let within = out.own_id(parent);
         let blocks = message.content.into_blocks();
         let mut known = !blocks.is_empty();
@@ -69,7 +72,10 @@ impl State {
                         for event in [
                             Event::ReasoningStart { message_id: message_id() },
                             Event::ReasoningMessageStart { message_id: message_id(), role: "reasoning" },
-                            Event::ReasoningMessageContent { message_id: message_id(), delta: thought.into() },
+                            Event::ReasoningMessageContent {
+                                message_id: message_id(),
+                                delta: thought.into(),
+                            },
                             Event::ReasoningMessageEnd { message_id: message_id() },
                             Event::ReasoningEnd { message_id: message_id() },
                         ] {

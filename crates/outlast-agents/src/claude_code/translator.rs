@@ -198,8 +198,7 @@ impl State {
                 let Ok(init) = serde_json::from_str::<Init>(line) else {
                     return false;
                 };
-                let value =
-                    json!({"sessionId": init.session_id, "model": init.model, "tools": init.tools});
+                let value = json!({"sessionId": init.session_id, "model": init.model, "tools": init.tools});
                 self.session = Some(init.session_id);
                 out.emit(&Event::Custom { name: "claude-code.session-id".into(), value });
                 return true;

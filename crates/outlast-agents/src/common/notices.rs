@@ -40,7 +40,8 @@ pub(crate) fn raw(line: &str, source: &'static str, out: &mut Emitter<'_>) {
         // A carriage return between tokens is blank to JSON and a line break to a reader of server-sent events.
         Ok(event) if !event.get().contains('\r') => out.emit(&Event::Raw { event, source }),
         _ => {
-            let event = serde_json::value::to_raw_value(line.as_ref()).expect("any text can be written as JSON");
+            let event =
+                serde_json::value::to_raw_value(line.as_ref()).expect("any text can be written as JSON");
             out.emit(&Event::Raw { event: &event, source });
         }
     }

@@ -70,7 +70,8 @@ impl Check<'_> {
         let elsewhere = std::thread::scope(|scope| {
             scope.spawn(|| translate(self.agent, self.context, self.output, self.exit)).join()
         });
-        let elsewhere = elsewhere.map_err(|_| Violation("the translator panicked on another thread".into()))?;
+        let elsewhere =
+            elsewhere.map_err(|_| Violation("the translator panicked on another thread".into()))?;
         same("translating on another thread", &whole, &elsewhere)
     }
 
@@ -89,7 +90,8 @@ impl Check<'_> {
         }
         // Around every line break at once: before, after, and one byte further on.
         let breaks = journal.bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-        let mut around: Vec<usize> = breaks.flat_map(|at| [at, at + 1, at + 2]).filter(|at| *at < len).collect();
+        let mut around: Vec<usize> =
+            breaks.flat_map(|at| [at, at + 1, at + 2]).filter(|at| *at < len).collect();
         around.sort_unstable();
         around.dedup();
         same("cutting around line breaks", &whole, &self.in_pieces(&journal, &around))?;
@@ -98,7 +100,8 @@ impl Check<'_> {
             let (mut at, mut random) = (0, way);
             while at < len {
                 // A fixed generator (Knuth's MMIX), so that a failure comes again.
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 at += 1 + (random >> 33) as usize % (len / way as usize + 1).max(2);
                 cuts.push(at.min(len));
             }
@@ -172,7 +175,9 @@ fn same(what: &str, expected: &Translated, got: &Translated) -> Result<(), Viola
     }
     if expected.ended != got.ended {
         let (left, right) = (&expected.ended, &got.ended);
-        return Err(Violation(format!("{what} changes the end:\n  in one piece: {left:?}\n  then:         {right:?}")));
+        return Err(Violation(format!(
+            "{what} changes the end:\n  in one piece: {left:?}\n  then:         {right:?}"
+        )));
     }
     if expected.session != got.session {
         let (left, right) = (&expected.session, &got.session);

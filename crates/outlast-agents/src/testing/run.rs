@@ -75,8 +75,10 @@ impl Run {
     /// Replaces the translation by one that a successor would have: from the stored cursor, as text.
     pub(super) fn restore(&mut self, agent: &dyn Agent, context: &RunContext) -> Result<(), String> {
         let cursor = self.translation.cursor(0);
-        let stored = serde_json::to_string(&cursor).map_err(|error| format!("the state is no JSON: {error}"))?;
-        let cursor = serde_json::from_str(&stored).map_err(|error| format!("the state is no JSON: {error}"))?;
+        let stored =
+            serde_json::to_string(&cursor).map_err(|error| format!("the state is no JSON: {error}"))?;
+        let cursor =
+            serde_json::from_str(&stored).map_err(|error| format!("the state is no JSON: {error}"))?;
         // A resumption that cannot read the state starts over without saying so; here that is a defect.
         let read: &outlast_core::run::Cursor = &cursor;
         agent.resume(context, &read.state).map_err(|error| format!("{error} (state: {})", read.state))?;

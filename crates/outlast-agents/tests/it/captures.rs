@@ -53,7 +53,9 @@ fn ids_are_the_runs(name: &str, translated: &Translated) {
             }
         }
         let id = match chunk.kind {
-            EventKind::TextMessageStart | EventKind::ReasoningMessageStart | EventKind::ToolCallResult => "messageId",
+            EventKind::TextMessageStart | EventKind::ReasoningMessageStart | EventKind::ToolCallResult => {
+                "messageId"
+            }
             EventKind::ToolCallStart => "toolCallId",
             _ => continue,
         };
@@ -75,7 +77,8 @@ fn codex() {
 #[test]
 fn streaming_changes_nothing_in_the_transcript() {
     let transcript = |name: &str| {
-        let translated = outlast_agents::testing::translate(&ClaudeCode, &context(), &capture(name), &exited(0));
+        let translated =
+            outlast_agents::testing::translate(&ClaudeCode, &context(), &capture(name), &exited(0));
         let chunks = chunks(&translated);
         let log = chunks.iter().enumerate().map(|(n, chunk)| (Seq(n as u64 + 1), chunk));
         let messages = fold_log(log);

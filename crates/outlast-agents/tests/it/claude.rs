@@ -20,8 +20,15 @@ fn a_lost_session_is_not_the_outcome_of_the_fresh_one() {
     output.extend(capture("claude-2.1.332-session-id-turn1.ndjson"));
     let translated = checked(&ClaudeCode, &output, &exited(0));
     assert_eq!(translated.ended.failure, None);
-    assert!(events(&translated)[0].starts_with(r#"{"type":"CUSTOM","name":"outlast.session-restarted","value":{"reason":"#));
+    assert!(
+        events(&translated)[0]
+            .starts_with(r#"{"type":"CUSTOM","name":"outlast.session-restarted","value":{"reason":"#)
+    );
     assert!(translated.session.expect("session").starts_with("091e599e"));
+
+    let begun = output.len() - capture("claude-2.1.332-session-id-turn1.ndjson").len();
+    let failure = checked(&ClaudeCode, &output[..begun], &killed(9)).ended.failure;
+    assert_eq!(failure.expect("failure").message, "killed by SIGKILL");
 }
 
 #[test]
@@ -59,7 +66,8 @@ fn texts_around_tool_calls_of_one_message_have_ids_of_their_own() {
         DONE,
     ]);
     let translated = checked(&ClaudeCode, &output, &exited(0));
-    let told: Vec<&str> = events(&translated).into_iter().filter(|json| !json.contains("CONTENT\"")).collect();
+    let told: Vec<&str> =
+        events(&translated).into_iter().filter(|json| !json.contains("CONTENT\"")).collect();
     assert_eq!(
         told,
         [
@@ -117,11 +125,14 @@ fn the_exit_counts_where_claude_code_has_no_word_of_its_own() {
         checked(&ClaudeCode, output, exit).ended.failure.map(|failure| (failure.code, failure.message))
     };
     let mut refused = exited(1);
-    refused.stderr_tail = "Error: Session ID 091e599e-4049-4de0-a2fa-b8f5c142aa75 is already in use.\n".into();
+    refused.stderr_tail =
+        "Error: Session ID 091e599e-4049-4de0-a2fa-b8f5c142aa75 is already in use.\n".into();
     let failed = |message: &str| Some(("agent_failed".to_owned(), message.to_owned()));
     assert_eq!(
         failure(b"", &refused),
-        failed("exited with status 1: Error: Session ID 091e599e-4049-4de0-a2fa-b8f5c142aa75 is already in use.")
+        failed(
+            "exited with status 1: Error: Session ID 091e599e-4049-4de0-a2fa-b8f5c142aa75 is already in use."
+        )
     );
     assert_eq!(
         failure(b"", &exited(0)),

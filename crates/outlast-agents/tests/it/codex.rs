@@ -72,7 +72,8 @@ fn items_of_every_type() {
 #[test]
 fn items_of_a_second_process_have_ids_of_their_own() {
     let message = r#"{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"x"}}"#;
-    let begun = r#"{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"sleep 9"}}"#;
+    let begun =
+        r#"{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"sleep 9"}}"#;
     let note = sentinel::restart_note(&secret());
     let output = lines(&[STARTED, message, begun, &note, STARTED, message, STARTED, message, COMPLETED]);
     let translated = checked(&Codex, &output, &exited(0));
@@ -93,5 +94,8 @@ fn an_error_is_a_failure_only_if_the_turn_is() {
     assert_eq!(failure(&[started, error], &killed(9)).as_deref(), Some("killed by SIGKILL"));
     let failed = r#"{"type":"turn.failed","error":{"message":"no more tokens"}}"#;
     assert_eq!(failure(&[started, failed], &exited(1)).as_deref(), Some("no more tokens"));
-    assert_eq!(failure(&[started], &exited(0)).as_deref(), Some("exited with status 0 without completing its turn"));
+    assert_eq!(
+        failure(&[started], &exited(0)).as_deref(),
+        Some("exited with status 0 without completing its turn")
+    );
 }

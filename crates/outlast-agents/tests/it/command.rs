@@ -1,6 +1,6 @@
 //! Commands, among them those that print what nobody should.
 
-use outlast_agents::testing::{Translated, check_translator, secret};
+use outlast_agents::testing::{Translated, check_sequence, check_translator, secret};
 use outlast_agents::{AgentExit, Command};
 use outlast_core::event::EventKind;
 use outlast_core::journal::sentinel;
@@ -51,20 +51,26 @@ fn lines_are_text_with_their_breaks() {
 fn bytes_that_are_no_text_are_told_whole() {
     let translated = translated(b"a\xff\n{\"type\":\"CUSTOM\",\"name\":\"\xff\",\"value\":1}\nb");
     assert_eq!(text(&translated), "a\u{FFFD}\n{\"type\":\"CUSTOM\",\"name\":\"\u{FFFD}\",\"value\":1}\nb");
-    assert_eq!(events(&translated)[2], r#"{"type":"CUSTOM","name":"outlast.undecodable-line","value":{"base64":"Yf8="}}"#);
+    assert_eq!(
+        events(&translated)[2],
+        r#"{"type":"CUSTOM","name":"outlast.undecodable-line","value":{"base64":"Yf8="}}"#
+    );
 }
 
 #[test]
 fn long_lines_and_much_text() {
     let long = "x".repeat(700_000);
-    let output = format!("short\n{long}\n{}", "line of text\n".repeat(30_000));
+    let line = format!("{}\n", "line of text ".repeat(100));
+    let output = format!("short\n{long}\n{}", line.repeat(300));
     let translated = translated(output.as_bytes());
     assert_eq!(text(&translated), output);
     let chunks = chunks(&translated);
-    let messages = transcript::fold_log(chunks.iter().enumerate().map(|(n, chunk)| (Seq(n as u64 + 1), chunk)));
-    let sizes: Vec<usize> = messages.iter().map(|message| message.content.as_ref().map_or(0, String::len)).collect();
+    let messages =
+        transcript::fold_log(chunks.iter().enumerate().map(|(n, chunk)| (Seq(n as u64 + 1), chunk)));
+    let sizes: Vec<usize> =
+        messages.iter().map(|message| message.content.as_ref().map_or(0, String::len)).collect();
     // As many whole lines as fit into 256 KiB; a longer line is alone.
-    assert_eq!(sizes, [6, 700_001, 262_132, 127_868]);
+    assert_eq!(sizes, [6, 700_001, 201 * 1301, 99 * 1301]);
 
     let huge = [vec![b'y'; 9 << 20], b"\nrest".to_vec()].concat();
     let translated = outlast_agents::testing::translate(&Command, &context(), &huge, &exited(0));
@@ -77,7 +83,11 @@ fn long_lines_and_much_text() {
 #[test]
 fn a_forged_sentinel_is_text() {
     let other = ExitSecret::from_bytes([9; 16]);
-    let output = format!("{{\"__exit\":0}}\n{}{}\nafter\n", sentinel::block(0, &other), sentinel::restart_note(&other));
+    let output = format!(
+        "{{\"__exit\":0}}\n{}{}\nafter\n",
+        sentinel::block(0, &other),
+        sentinel::restart_note(&other)
+    );
     assert_eq!(text(&translated(output.as_bytes())), output);
 }
 
@@ -146,11 +156,19 @@ fn what_breaks_the_sequence_is_wrapped() {
 fn the_message_of_printed_text_is_not_the_commands_to_continue() {
     let guessed = r#"{"type":"TEXT_MESSAGE_CONTENT","messageId":"run-0","delta":"x"}"#;
     let begun = r#"{"type":"TEXT_MESSAGE_START","messageId":"run-1"}"#;
-    let told = translated(&lines(&["text", guessed, r#"{"type":"TEXT_MESSAGE_START","messageId":"run-0"}"#, begun, "text"]));
+    let told = translated(&lines(&[
+        "text",
+        guessed,
+        r#"{"type":"TEXT_MESSAGE_START","messageId":"run-0"}"#,
+        begun,
+        "text",
+    ]));
     let kinds: Vec<&str> = told.events.iter().map(|(_, chunk)| chunk.kind.as_str()).collect();
     assert_eq!(kinds[2..4], ["RAW", "RAW"]);
     // The id that the command has taken is passed over.
-    assert!(events(&told).contains(&r#"{"type":"TEXT_MESSAGE_START","messageId":"run-2","role":"assistant"}"#));
+    assert!(
+        events(&told).contains(&r#"{"type":"TEXT_MESSAGE_START","messageId":"run-2","role":"assistant"}"#)
+    );
 }
 
 #[test]
@@ -172,7 +190,8 @@ fn the_end_is_outlasts_to_write() {
 
 #[test]
 fn the_exit_decides_where_nothing_was_printed() {
-    let failure = |exit: &AgentExit| checked(&Command, b"x\n", exit).ended.failure.map(|failure| failure.message);
+    let failure =
+        |exit: &AgentExit| checked(&Command, b"x\n", exit).ended.failure.map(|failure| failure.message);
     assert_eq!(failure(&exited(0)), None);
     let mut wrong = exited(3);
     wrong.stderr_tail = "Traceback\nKeyError: 'x'\n".into();
@@ -192,7 +211,8 @@ fn what_is_remembered_stays_small() {
             &format!(r#"{{"type":"TOOL_CALL_END","toolCallId":"{id}"}}"#),
         ]));
     }
-    check_translator(&Command, &context(), &output).expect("well-formed all the same");
+    let told = outlast_agents::testing::translate(&Command, &context(), &output, &exited(0));
+    check_sequence(&chunks(&told)).expect("well-formed all the same");
     let mut translation = outlast_agents::Translation::new(&Command, context(), secret());
     let mut events = Vec::new();
     translation.feed(&output, outlast_agents::JournalEnd::default(), &mut events);
@@ -228,7 +248,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_output_at_all(pieces in prop::collection::vec(piece(), 0..24)) {

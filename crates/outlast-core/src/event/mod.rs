@@ -3,7 +3,9 @@
 mod check;
 mod kind;
 mod model;
+mod text;
 
 pub use check::{NotAnEvent, check_printed};
 pub use kind::EventKind;
-pub use model::{Chunk, Event, Origin, RUN_ACCEPTED, TokenCount};
+pub use model::{Chunk, Event, Origin, RUN_ACCEPTED};
+pub use text::LooseText;

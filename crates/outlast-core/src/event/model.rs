@@ -36,9 +36,6 @@ pub enum Origin {
     },
 }
 
-/// Token counts as `RUN_FINISHED` carries them.
-pub type TokenCount = Usage;
-
 /// An event that Outlast writes. Serialises to AG-UI's JSON.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]

@@ -1,11 +1,9 @@
 //! From events to messages.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 
 use super::{FunctionCall, Message, Role, ToolCall};
-use crate::event::{Chunk, EventKind};
+use crate::event::{Chunk, EventKind, LooseText};
 use crate::{Seq, canonical};
 
 /// A message that an event completed or changed. A later update of the same ordinal replaces it.
@@ -36,43 +34,26 @@ pub struct Fold {
 
 /// The fields that matter here, of any event.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Fields<'a> {
-    #[serde(borrow, default)]
-    message_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    role: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    delta: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    tool_call_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    tool_call_name: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    parent_message_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    content: Option<Text<'a>>,
+    #[serde(default)]
+    message_id: Option<LooseText<'a>>,
+    #[serde(default)]
+    role: Option<LooseText<'a>>,
+    #[serde(default)]
+    delta: LooseText<'a>,
+    #[serde(default)]
+    tool_call_id: Option<LooseText<'a>>,
+    #[serde(default)]
+    tool_call_name: Option<LooseText<'a>>,
+    #[serde(default)]
+    parent_message_id: Option<LooseText<'a>>,
+    #[serde(default)]
+    content: LooseText<'a>,
     #[serde(default)]
     metadata: Option<serde_json::Value>,
-    #[serde(borrow, default)]
-    error: Option<Cow<'a, str>>,
-}
-
-/// Text where the event has text; anything else (a state's delta, say) is of no interest here.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Text<'a> {
-    Text(#[serde(borrow)] Cow<'a, str>),
-    Other(serde::de::IgnoredAny),
-}
-
-impl Text<'_> {
-    fn as_str(&self) -> &str {
-        match self {
-            Text::Text(text) => text,
-            Text::Other(_) => "",
-        }
-    }
+    #[serde(default)]
+    error: Option<LooseText<'a>>,
 }
 
 impl Fold {
@@ -93,6 +74,7 @@ impl Fold {
                 | K::ToolCallStart
                 | K::ToolCallArgs
                 | K::ToolCallEnd
+                | K::ToolCallChunk
                 | K::ToolCallResult
                 | K::ReasoningMessageStart
                 | K::ReasoningMessageContent
@@ -105,7 +87,7 @@ impl Fold {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(&chunk.json) else {
             return;
         };
-        let delta = fields.delta.as_ref().map_or("", Text::as_str);
+        let delta = &*fields.delta;
         match chunk.kind {
             K::TextMessageStart => {
                 let role = match fields.role.as_deref() {
@@ -156,7 +138,18 @@ impl Fold {
                     out.push(open.update());
                 }
             }
+            // As above: the first chunk begins the call, each adds to its arguments.
+            K::ToolCallChunk => {
+                if self.call(fields.tool_call_id.as_deref()).is_none() {
+                    self.begin_call(seq, &fields);
+                }
+                if let Some((open, index)) = self.call(fields.tool_call_id.as_deref()) {
+                    open.message.tool_calls[index].function.arguments.push_str(delta);
+                    out.push(open.update());
+                }
+            }
             K::ToolCallResult => {
+                self.finish_call(fields.tool_call_id.as_deref());
                 self.settle();
                 out.push(Update { ordinal: seq, message: tool_result(&fields, chunk) });
             }
@@ -222,6 +215,13 @@ impl Fold {
         self.open.retain(|open| open.streaming || !open.pending_calls.is_empty());
     }
 
+    /// A call that has its result takes no more arguments.
+    fn finish_call(&mut self, id: Option<&str>) {
+        if let Some((open, index)) = self.call(id) {
+            open.pending_calls.retain(|pending| *pending != index);
+        }
+    }
+
     fn streaming(&mut self, id: Option<&str>) -> Option<&mut Open> {
         self.open.iter_mut().rev().find(|open| open.streaming && id.is_some_and(|id| open.message.id == id))
     }
@@ -245,7 +245,7 @@ fn tool_result(fields: &Fields<'_>, chunk: &Chunk) -> Message {
     let failed = fields.metadata.as_ref().is_some_and(|metadata| {
         metadata.pointer("/tanstack/state").and_then(serde_json::Value::as_str) == Some("output-error")
     });
-    let content = fields.content.as_ref().map_or("", Text::as_str);
+    let content = &*fields.content;
     let id = fields.message_id.as_deref().map_or_else(
         || canonical::fingerprint(&serde_json::Value::String(chunk.json.clone())),
         ToOwned::to_owned,
@@ -270,4 +270,105 @@ pub fn fold_log<'a>(events: impl IntoIterator<Item = (Seq, &'a Chunk)>) -> Vec<M
         messages.insert(update.ordinal, update.message);
     }
     messages.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn chunk(event: Value) -> Chunk {
+        let kind = EventKind::parse(event["type"].as_str().expect("type")).expect("a type");
+        Chunk { kind, json: event.to_string() }
+    }
+
+    fn events() -> Vec<Chunk> {
+        [
+            json!({"type": "REASONING_MESSAGE_START", "messageId": "r", "role": "reasoning"}),
+            json!({"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "hm"}),
+            json!({"type": "REASONING_MESSAGE_END", "messageId": "r"}),
+            json!({"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"}),
+            json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "a"}),
+            json!({"type": "STATE_DELTA", "delta": []}),
+            json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "b\n"}),
+            json!({"type": "TEXT_MESSAGE_END", "messageId": "m"}),
+            json!({"type": "TOOL_CALL_START", "toolCallId": "1", "toolCallName": "x", "parentMessageId": "m"}),
+            json!({"type": "TOOL_CALL_START", "toolCallId": "2", "toolCallName": "y", "parentMessageId": "m"}),
+            json!({"type": "TOOL_CALL_ARGS", "toolCallId": "1", "delta": "{}"}),
+            json!({"type": "TOOL_CALL_END", "toolCallId": "1"}),
+            json!({"type": "TOOL_CALL_END", "toolCallId": "2"}),
+            json!({"type": "TOOL_CALL_RESULT", "messageId": "t1", "toolCallId": "1", "content": "ok"}),
+            json!({"type": "TOOL_CALL_RESULT", "messageId": "t2", "toolCallId": "2", "content": "no",
+                   "metadata": {"tanstack": {"state": "output-error"}}}),
+            json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "3", "toolCallName": "z", "delta": "{"}),
+            json!({"type": "TOOL_CALL_CHUNK", "toolCallId": "3", "delta": "}"}),
+            json!({"type": "TOOL_CALL_RESULT", "messageId": "t3", "toolCallId": "3", "content": "ok"}),
+            json!({"type": "TEXT_MESSAGE_START", "messageId": "n", "role": "assistant"}),
+            json!({"type": "TEXT_MESSAGE_CONTENT", "messageId": "n", "delta": "cut"}),
+        ]
+        .map(chunk)
+        .into()
+    }
+
+    fn numbered(events: &[Chunk]) -> impl Iterator<Item = (Seq, &Chunk)> {
+        events.iter().enumerate().map(|(n, chunk)| (Seq(n as u64 + 1), chunk))
+    }
+
+    #[test]
+    fn messages_of_a_log() {
+        let messages = fold_log(numbered(&events()));
+        let told: Vec<String> = messages
+            .iter()
+            .map(|message| {
+                let calls: Vec<String> = message
+                    .tool_calls
+                    .iter()
+                    .map(|call| format!("{}{}", call.function.name, call.function.arguments))
+                    .collect();
+                let content = message.content.as_deref().unwrap_or("-");
+                format!(
+                    "{} {} {content:?} {} {}",
+                    message.role.as_str(),
+                    message.id,
+                    calls.join(","),
+                    message.error.is_some()
+                )
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "reasoning r \"hm\"  false",
+                "assistant m \"ab\\n\" x{},y false",
+                "tool t1 \"ok\"  false",
+                "tool t2 \"no\"  true",
+                "assistant 3 \"-\" z{} false",
+                "tool t3 \"ok\"  false",
+                "assistant n \"cut\"  false",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_fold_goes_on_from_where_it_says() {
+        let events = events();
+        let whole = fold_log(numbered(&events));
+        for cut in 0..=events.len() {
+            let mut messages = std::collections::BTreeMap::new();
+            let mut updates = Vec::new();
+            let mut first = Fold::default();
+            for (seq, chunk) in numbered(&events).take(cut) {
+                first.apply(seq, chunk, &mut updates);
+            }
+            messages.extend(updates.drain(..).map(|update| (update.ordinal, update.message)));
+            let from = first.fold_from(Seq(cut as u64 + 1));
+            let mut second = Fold::default();
+            for (seq, chunk) in numbered(&events).skip(from.0 as usize - 1) {
+                second.apply(seq, chunk, &mut updates);
+            }
+            second.finish(&mut updates);
+            messages.extend(updates.into_iter().map(|update| (update.ordinal, update.message)));
+            assert_eq!(messages.into_values().collect::<Vec<_>>(), whole, "cut at {cut}");
+        }
+    }
 }

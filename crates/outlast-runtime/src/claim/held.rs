@@ -82,7 +82,13 @@ impl Claims {
 
     /// Takes a renewal's answer. The lease is counted from before the request, so that this host never believes in it
     /// for longer than the store does. A claim that was made after the request is not in the answer and no worse for it.
-    pub(crate) fn renewed(&self, answer: &[Renewed], asked_at: u64, lease: Duration, held_before: &[(RunId, u64)]) {
+    pub(crate) fn renewed(
+        &self,
+        answer: &[Renewed],
+        asked_at: u64,
+        lease: Duration,
+        held_before: &[(RunId, u64)],
+    ) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         for (run_id, epoch) in held_before {
             let Some((current, sender)) = held.get(run_id) else {

@@ -7,7 +7,8 @@ use crate::host::Inner;
 /// Renews every lease of the host at a third of its length, in one statement, until the host is gone.
 pub(crate) async fn renew_for_ever(host: Weak<Inner>) {
     loop {
-        let Some(pause) = host.upgrade().map(|host| (host.options.lease / 3, host.ports.clock.clone())) else {
+        let Some(pause) = host.upgrade().map(|host| (host.options.lease / 3, host.ports.clock.clone()))
+        else {
             return;
         };
         pause.1.sleep(pause.0).await;

@@ -25,10 +25,7 @@ pub(crate) enum DriveEnd {
     /// The lease may have run out, so this host stopped by itself. It may claim again.
     LeaseRanOut,
     /// This host cannot drive the run. The claim was given back.
-    CannotDrive {
-        code: ErrorCode,
-        message: String,
-    },
+    CannotDrive { code: ErrorCode, message: String },
     /// The store failed for good, or for longer than it is waited for.
     Store(StoreError),
 }
@@ -214,7 +211,9 @@ impl<'h> Driver<'h> {
             events,
             cursor: Some(cursor(self.fold.fold_from(seq.next()).0)),
             messages: updates.into_iter().map(|update| (update.ordinal, update.message)).collect(),
-            agent_session: session.filter(|s| self.run.agent_session.as_deref() != Some(s)).map(str::to_owned),
+            agent_session: session
+                .filter(|s| self.run.agent_session.as_deref() != Some(s))
+                .map(str::to_owned),
         };
         (append, seq)
     }

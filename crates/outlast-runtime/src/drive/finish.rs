@@ -43,7 +43,8 @@ impl Exit {
 
 /// The end that the driver proposes. Pure.
 fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended) -> Ending {
-    let failed = |code, message: String, reason| Ending::Failed { error: RunError::new(code, message), reason };
+    let failed =
+        |code, message: String, reason| Ending::Failed { error: RunError::new(code, message), reason };
     if let Some(killed) = killed {
         return Ending::Stopped { verified: !matches!(killed, KillOutcome::Unverified { .. }) };
     }
@@ -102,7 +103,8 @@ impl Driver<'_> {
             let cancel = self.known_cancel().map(|cancel| cancel.reason);
             let verdict = end(cancel, &ending);
             self.fold = fold.clone();
-            let finish = self.prepare_finish(translation, &closing, &ended, verdict, session.as_deref(), &exit);
+            let finish =
+                self.prepare_finish(translation, &closing, &ended, verdict, session.as_deref(), &exit);
             fail::point("finish.before");
             match self.host.store.finish(finish).await {
                 Ok(finished) => {
@@ -116,7 +118,9 @@ impl Driver<'_> {
                         return DriveEnd::Store(error);
                     }
                 }
-                Err(error @ (FinishError::Fenced(_) | FinishError::TailMoved { .. })) => return self.superseded(&error),
+                Err(error @ (FinishError::Fenced(_) | FinishError::TailMoved { .. })) => {
+                    return self.superseded(&error);
+                }
             }
         }
     }
@@ -130,7 +134,8 @@ impl Driver<'_> {
         session: Option<&str>,
         exit: &Exit,
     ) -> Finish {
-        let (mut append, last) = self.prepare_append(closing.to_vec(), |fold| translation.cursor(fold), session);
+        let (mut append, last) =
+            self.prepare_append(closing.to_vec(), |fold| translation.cursor(fold), session);
         // What no event has closed is closed by the end of the log.
         let mut rest: Vec<Update> = Vec::new();
         self.fold.finish(&mut rest);
@@ -170,7 +175,8 @@ impl Driver<'_> {
         };
         let stderr_tail = match (&self.run.instance_id, exit.status()) {
             (Some(instance), status) if status != Some(0) => {
-                let tail = self.host.provider.stderr_tail(instance, &self.run.run_id, STDERR_TAIL_BYTES).await;
+                let tail =
+                    self.host.provider.stderr_tail(instance, &self.run.run_id, STDERR_TAIL_BYTES).await;
                 tail.unwrap_or_default()
             }
             _ => String::new(),
@@ -214,15 +220,22 @@ mod tests {
         let fine = Ended::default();
         let failure = Some(RunError { code: "api_error".into(), message: "m".into() });
         let reported = Ended { failure, ..Ended::default() };
-        let reason = |exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended| match ending(exit, killed, ended) {
-            Ending::Completed => "completed".to_owned(),
-            Ending::Failed { error, reason } => format!("{} {reason}", error.code),
-            Ending::Stopped { verified } => format!("stopped {verified}"),
-        };
+        let reason =
+            |exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended| match ending(exit, killed, ended) {
+                Ending::Completed => "completed".to_owned(),
+                Ending::Failed { error, reason } => format!("{} {reason}", error.code),
+                Ending::Stopped { verified } => format!("stopped {verified}"),
+            };
         assert_eq!(reason(&exited(0, None), None, &fine), "completed");
         assert_eq!(reason(&exited(0, None), None, &reported), "api_error agent_failed");
-        assert_eq!(reason(&exited(137, Some(ErrorCode::OutputLimit)), None, &reported), "output_limit output_limit");
-        assert_eq!(reason(&exited(127, Some(ErrorCode::LaunchFailed)), None, &fine), "launch_failed launch_failed");
+        assert_eq!(
+            reason(&exited(137, Some(ErrorCode::OutputLimit)), None, &reported),
+            "output_limit output_limit"
+        );
+        assert_eq!(
+            reason(&exited(127, Some(ErrorCode::LaunchFailed)), None, &fine),
+            "launch_failed launch_failed"
+        );
         assert_eq!(reason(&Exit::Lost { rebooted: true }, None, &fine), "agent_lost agent_lost");
         assert_eq!(reason(&Exit::SandboxGone, None, &fine), "sandbox_gone sandbox_gone");
         assert_eq!(reason(&exited(0, None), Some(&KillOutcome::Dead), &fine), "stopped true");

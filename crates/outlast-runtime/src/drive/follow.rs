@@ -41,8 +41,11 @@ impl Driver<'_> {
         let instance = self.instance()?;
         self.rebuild_fold().await?;
         let mut translation = self.translation();
-        let opened =
-            self.host.provider.journal(&instance, &self.run.run_id, &self.run.exit_secret, translation.position()).await;
+        let opened = self
+            .host
+            .provider
+            .journal(&instance, &self.run.run_id, &self.run.exit_secret, translation.position())
+            .await;
         let mut journal = match opened {
             Ok(journal) => journal,
             Err(error) => return Err(self.unreachable(error).await),
@@ -65,7 +68,8 @@ impl Driver<'_> {
                 let progress = translation.feed(&read.bytes, end, &mut events);
                 if !events.is_empty() {
                     let session = translation.session();
-                    self.append(std::mem::take(&mut events), |fold| translation.cursor(fold), session).await?;
+                    self.append(std::mem::take(&mut events), |fold| translation.cursor(fold), session)
+                        .await?;
                 }
                 if let Progress::Sentinel { exit: status } = progress {
                     let record = self.exit_record(exit).await;
@@ -79,17 +83,20 @@ impl Driver<'_> {
                 translation.feed_rest(&mut events);
                 if !events.is_empty() {
                     let session = translation.session();
-                    self.append(std::mem::take(&mut events), |fold| translation.cursor(fold), session).await?;
+                    self.append(std::mem::take(&mut events), |fold| translation.cursor(fold), session)
+                        .await?;
                 }
-                return Ok((translation, exit.map_or(lost, |r| Exit::Exited { status: r.exit, record: Some(r) })));
+                return Ok((
+                    translation,
+                    exit.map_or(lost, |r| Exit::Exited { status: r.exit, record: Some(r) }),
+                ));
             }
             let facts = self.host.provider.facts(&instance, &self.run.run_id, &self.run.exit_secret).await;
             match facts {
                 Ok(facts) if !facts.exists => return Ok((translation, Exit::SandboxGone)),
                 Ok(facts) if silent(&facts) => {
                     let boot = self.host.ports.clock.boot_id();
-                    let rebooted =
-                        matches!(&facts.latch, LatchState::Taken(Latch::Launch(latch)) if latch.boot_id != boot);
+                    let rebooted = matches!(&facts.latch, LatchState::Taken(Latch::Launch(latch)) if latch.boot_id != boot);
                     dead = Some(match facts.exit {
                         Some(record) => Exit::Exited { status: record.exit, record: Some(record) },
                         None => Exit::Lost { rebooted },

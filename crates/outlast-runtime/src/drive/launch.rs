@@ -267,7 +267,10 @@ impl Driver<'_> {
                 ("OUTLAST_WORKSPACE", &workspace),
             ],
         );
-        let cwd = spec.cwd.as_ref().map_or_else(|| paths.workspace.clone(), |cwd| paths.workspace.join(PathBuf::from(cwd)));
+        let cwd = spec
+            .cwd
+            .as_ref()
+            .map_or_else(|| paths.workspace.clone(), |cwd| paths.workspace.join(PathBuf::from(cwd)));
         Ok(Ok(LaunchOrder {
             instance: instance.clone(),
             run: run.run_id.clone(),
@@ -294,7 +297,8 @@ impl Driver<'_> {
             let attempt = async {
                 let rows = host.store.thread_messages(&host.tenant, thread).await?;
                 let kind = &self.run.spec.kind;
-                let session = host.store.last_agent_session(&host.tenant, thread, kind, &self.run.run_id).await?;
+                let session =
+                    host.store.last_agent_session(&host.tenant, thread, kind, &self.run.run_id).await?;
                 Ok((rows, session))
             };
             match attempt.await {

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use super::{Subject, create, destroy, journal, kill, launch};
 
+/// A case at work.
+pub type Running = Pin<Box<dyn Future<Output = ()>>>;
+
 /// One promise: its name, and what shows it.
 #[derive(Clone, Copy)]
 pub struct Case {
     /// What is promised.
     pub name: &'static str,
     /// Panics where the promise is broken.
-    pub run: fn(Arc<dyn Subject>) -> Pin<Box<dyn Future<Output = ()>>>,
+    pub run: fn(Arc<dyn Subject>) -> Running,
 }
 
 impl std::fmt::Debug for Case {

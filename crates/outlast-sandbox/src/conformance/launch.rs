@@ -144,7 +144,7 @@ pub(super) async fn what_cannot_be_started_is_an_exit(subject: Arc<dyn Subject>)
         let outcome = bench.provider.launch(order).await.expect("launch");
         assert_eq!(outcome, LaunchOutcome::Taken);
         let (printed, record) = bench.read_to_end(0, 4096).await;
-        let found = record.cause.expect("a cause");
+        let found = record.cause.unwrap_or_else(|| panic!("no cause for {argv:?}"));
         assert_eq!((printed.len(), record.exit, found.code), (0, exit, ErrorCode::LaunchFailed), "{argv:?}");
         assert!(found.message.contains(cause), "{}", found.message);
     }

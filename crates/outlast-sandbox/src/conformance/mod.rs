@@ -11,5 +11,5 @@ mod kill;
 mod launch;
 mod subject;
 
-pub use cases::{Case, cases};
+pub use cases::{Case, Running, cases};
 pub use subject::{Subject, census};

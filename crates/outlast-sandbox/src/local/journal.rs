@@ -155,3 +155,86 @@ impl Journal for LocalJournal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use outlast_store::SystemClock;
+
+    use super::*;
+    use crate::local::watch::Watches;
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+        runtime.block_on(future)
+    }
+
+    async fn follows(runs: &Path, watch: Option<Watch>) {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let secret = ExitSecret::from_bytes([1; 16]);
+        let mut journal = LocalJournal::new(Arc::clone(&clock), runs, "r.1", secret.clone(), 0, watch);
+        let path = runs.join("r.1.ndjson");
+        let write = || File::options().create(true).append(true).open(&path).expect("open").write_all(b"x\n");
+        for _ in 0..20 {
+            let (read, ()) = tokio::join!(journal.read(4096, Duration::from_secs(60)), async {
+                clock.sleep(Duration::from_millis(5)).await;
+                write().expect("write");
+            });
+            assert_eq!(read.expect("read").bytes, b"x\n");
+        }
+        let exit = ExitRecord { exit: 1, signal: None, stdout_bytes: 40, nonce: secret, cause: None };
+        let (read, ()) = tokio::join!(journal.read(4096, Duration::from_secs(60)), async {
+            clock.sleep(Duration::from_millis(5)).await;
+            std::fs::write(runs.join("r.1.exit"), serde_json::to_vec(&exit).expect("json")).expect("exit");
+        });
+        assert_eq!(read.expect("read").exit, Some(exit));
+    }
+
+    #[test]
+    fn a_journal_is_followed_with_and_without_a_watch() {
+        for watched in [true, false] {
+            let dir = tempfile::tempdir().expect("dir");
+            let watches = Watches::default();
+            block_on(async {
+                let watch = watches.watch(dir.path(), "r.1").filter(|_| watched);
+                assert_eq!(watch.is_some(), watched);
+                follows(dir.path(), watch).await;
+            });
+        }
+    }
+
+    #[test]
+    fn watches_outlive_the_runtime_that_began_them() {
+        let dir = tempfile::tempdir().expect("dir");
+        let watches = Watches::default();
+        block_on(async { drop(watches.watch(dir.path(), "r.1").expect("a watch")) });
+        let begun = std::cell::Cell::new(0);
+        block_on(async {
+            let watch = watches.watch(dir.path(), "r.1");
+            let clock = SystemClock::new();
+            begun.set(clock.boot_ms());
+            follows(dir.path(), watch).await;
+            let took = clock.boot_ms() - begun.get();
+            assert!(took < 10_000, "woken by looking only: {took} ms");
+        });
+    }
+
+    #[test]
+    fn neighbours_are_not_woken() {
+        let dir = tempfile::tempdir().expect("dir");
+        let watches = Watches::default();
+        block_on(async {
+            let (mine, other) = (watches.watch(dir.path(), "r"), watches.watch(dir.path(), "r.1"));
+            let (mine, other) = (mine.expect("a watch"), other.expect("a watch"));
+            std::fs::write(dir.path().join("r.1.ndjson"), "x").expect("write");
+            std::fs::write(dir.path().join("r.err"), "x").expect("write");
+            assert!(!other.changed().await, "the journal's length only");
+            tokio::select! {
+                biased;
+                _ = mine.changed() => panic!("woken by a neighbour"),
+                () = async { for _ in 0..100 { tokio::task::yield_now().await } } => {}
+            }
+        });
+    }
+}

@@ -64,7 +64,9 @@ pub(super) async fn kill(
     }
     let pid_ns = process::pid_ns().attempting(|| "cannot find out the PID namespace".to_owned())?;
     if launch.pid_ns != pid_ns {
-        return Ok(unverified("the run was started in another PID namespace, so its processes cannot be named here"));
+        return Ok(unverified(
+            "the run was started in another PID namespace, so its processes cannot be named here",
+        ));
     }
     let exit_file = runs.join(format!("{enc}{}", files::EXIT));
     Ok(kill_launched(clock, &launch, &exit_file, grace).await)

@@ -120,11 +120,14 @@ fn refuse_while_locked(instance: &Path) -> Result<(), ProviderError> {
     let entries = match fs::read_dir(&runs) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(failed(format!("cannot look for live runs in {}: {error}", runs.display()))),
+        Err(error) => {
+            return Err(failed(format!("cannot look for live runs in {}: {error}", runs.display())));
+        }
     };
     for entry in entries {
         let path = entry.attempting(|| format!("cannot look for live runs in {}", runs.display()))?.path();
-        let is_lock = path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(files::LOCK.as_bytes()));
+        let is_lock =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(files::LOCK.as_bytes()));
         if is_lock && lock::is_held(&path).attempting(|| format!("cannot ask for {}", path.display()))? {
             return Err(failed(format!("a run is still live in the sandbox: {} is locked", path.display())));
         }

@@ -107,8 +107,10 @@ impl Provider for LocalProvider {
         // Latch, lock, exit, in this order. A shim takes its lock before its latch, so a latch that was seen taken
         // with a lock that is free afterwards is a dead shim's; and what a shim that was dead then has not written to
         // the exit file, it never will.
-        let latch = latch::read(&runs, &run.encoded()).attempting(|| "cannot read the launch latch".to_owned())?;
-        let held = lock::is_held(&file(files::LOCK)).attempting(|| "cannot ask for the run's lock".to_owned())?;
+        let latch =
+            latch::read(&runs, &run.encoded()).attempting(|| "cannot read the launch latch".to_owned())?;
+        let held =
+            lock::is_held(&file(files::LOCK)).attempting(|| "cannot ask for the run's lock".to_owned())?;
         let this_boot = match &latch {
             LatchState::Taken(Latch::Launch(launch)) => launch.boot_id == self.ports.clock.boot_id(),
             _ => true,

@@ -20,11 +20,14 @@ pub(super) struct Watches {
     shared: Mutex<Option<Arc<Shared>>>,
 }
 
+/// Readers by encoded run id.
+type OfDirectory = HashMap<String, Vec<Arc<Waker>>>;
+
 #[derive(Debug)]
 struct Shared {
     inotify: Arc<OwnedFd>,
-    /// By watch descriptor and encoded run id.
-    readers: Mutex<HashMap<i32, HashMap<String, Vec<Arc<Waker>>>>>,
+    /// By watch descriptor.
+    readers: Mutex<HashMap<i32, OfDirectory>>,
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
 

@@ -29,9 +29,7 @@ impl ActiveFence {
     pub(crate) fn describe(&self, keeper: ProcessId) -> Fence {
         match &self.kind {
             Kind::PidNamespace => Fence::PidNamespace { init: keeper },
-            Kind::Cgroup(path) => {
-                Fence::Cgroup { path: path.to_string_lossy().into_owned(), agent: keeper }
-            }
+            Kind::Cgroup(path) => Fence::Cgroup { path: path.to_string_lossy().into_owned(), agent: keeper },
             Kind::Subreaper => Fence::Subreaper { agent: keeper },
         }
     }
@@ -74,9 +72,8 @@ impl ActiveFence {
     pub(crate) fn dismantle(self) {
         self.strike();
         if let Some(keeper) = self.keeper {
-            let _ = rustix::io::retry_on_intr(|| {
-                rustix::process::waitpid(Some(keeper), WaitOptions::empty())
-            });
+            let _ =
+                rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(keeper), WaitOptions::empty()));
         }
         if let Kind::Cgroup(path) = &self.kind {
             cgroup::remove(path);

@@ -52,7 +52,8 @@ fn unescape(text: &str) -> String {
 pub(crate) fn create(name: &str) -> Result<PathBuf, String> {
     let own = own_directory().ok_or("this machine shows no cgroup (v2) that holds this process")?;
     let path = own.join(name);
-    std::fs::create_dir(&path).map_err(|error| format!("cannot make the cgroup {}: {error}", path.display()))?;
+    std::fs::create_dir(&path)
+        .map_err(|error| format!("cannot make the cgroup {}: {error}", path.display()))?;
     if !path.join("cgroup.kill").exists() {
         let _ = std::fs::remove_dir(&path);
         return Err("this kernel cannot kill a cgroup as a whole (before Linux 5.14)".to_owned());

@@ -23,7 +23,9 @@ pub(crate) fn choose(
         FenceChoice::Auto => pid_namespace(orders).or_else(|first| {
             in_cgroup(name, orders).or_else(|second| {
                 subreaper(orders).map_err(|third| {
-                    format!("no fence can be had: PID namespace: {first}; cgroup: {second}; subreaper: {third}")
+                    format!(
+                        "no fence can be had: PID namespace: {first}; cgroup: {second}; subreaper: {third}"
+                    )
                 })
             })
         }),

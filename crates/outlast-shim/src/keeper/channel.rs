@@ -50,12 +50,8 @@ type Wire = [i32; 3];
 
 impl Channel {
     pub(crate) fn pair() -> io::Result<(Channel, Channel)> {
-        let (a, b) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
+        let (a, b) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         Ok((Channel(a), Channel(b)))
     }
 

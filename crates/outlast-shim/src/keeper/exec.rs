@@ -156,6 +156,7 @@ impl ExecPlan {
         let input = rustix::fs::open(input, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| (Stage::Stdin, error))?;
         rustix::stdio::dup2_stdin(input.as_fd()).map_err(process)?;
+        drop(input);
         rustix::stdio::dup2_stdout(stdout.as_fd()).map_err(process)?;
         rustix::stdio::dup2_stderr(stderr.as_fd()).map_err(process)?;
         rustix::process::chdir(self.cwd.as_c_str()).map_err(|error| (Stage::Directory, error))?;
@@ -178,7 +179,10 @@ impl ExecPlan {
             let error = sys::execve(candidate, &argv, &env);
             match Errno::from_io_error(&error).unwrap_or(Errno::IO) {
                 Errno::NOENT | Errno::NOTDIR => {}
-                Errno::ACCESS => denied = true,
+                // A directory of `PATH` that may not be searched holds nothing as far as this user can tell.
+                Errno::ACCESS => {
+                    denied |= self.path.is_none() || rustix::fs::stat(candidate.as_c_str()).is_ok();
+                }
                 // A script without an interpreter line is the shell's.
                 Errno::NOEXEC => return self.replace_by_shell(candidate, &env),
                 other => return other,

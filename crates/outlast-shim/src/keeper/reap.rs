@@ -73,9 +73,8 @@ impl Watch<'_> {
         let plan = plan.ok_or(rustix::io::Errno::INVAL)?;
         let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let keeper = rustix::process::getpid();
-        let io_errno = |error: std::io::Error| {
-            rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)
-        };
+        let io_errno =
+            |error: std::io::Error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
         match sys::fork(0).map_err(io_errno)? {
             Forked::Child => {
                 let (stage, errno) = plan.exec(keeper, self.orders.stdout, self.orders.stderr, &writer);

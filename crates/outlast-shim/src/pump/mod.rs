@@ -4,6 +4,5 @@ mod run;
 mod sink;
 mod source;
 
-
 pub(crate) use run::{Scene, run};
 pub(crate) use source::pipe;

@@ -21,8 +21,10 @@ const STOP_GRACE_MS: u64 = 5_000;
 const LEFTOVER_GRACE_MS: u64 = 2_000;
 /// How long the keeper may take to kill its tree before it is killed as well.
 const KILL_GRACE_MS: u64 = 1_000;
-/// Between two blows at a fence that is not empty yet.
-const STRIKE_MS: u64 = 20;
+/// Between two blows at a fence that is not empty yet: longer and longer, as what does not die at once waits for a
+/// device.
+const FIRST_STRIKE_MS: u64 = 10;
+const LAST_STRIKE_MS: u64 = 1_000;
 
 /// What the loop works with.
 pub(crate) struct Scene<'a> {
@@ -45,7 +47,7 @@ enum Tree {
     /// The keeper is killing it; from the given time on the keeper counts as stuck.
     Dying { until: u64 },
     /// The keeper is stuck or dead: everything inside the fence is struck until nothing is left.
-    Struck { next: u64 },
+    Struck { next: u64, pause: u64 },
     /// No process is left.
     Gone,
 }
@@ -69,7 +71,8 @@ struct Pump<'a> {
 
 /// Starts the agent and runs until no process of it is left and everything that it has printed is in its place.
 pub(crate) fn run(mut scene: Scene<'_>, fence: &mut ActiveFence) -> std::io::Result<Ending> {
-    let placeholder = || rustix::fs::open("/dev/null", rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty());
+    let placeholder =
+        || rustix::fs::open("/dev/null", rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty());
     let out = std::mem::replace(&mut scene.stdout, placeholder()?);
     let err = std::mem::replace(&mut scene.stderr, placeholder()?);
     let mut pump = Pump {
@@ -111,7 +114,7 @@ impl Pump<'_> {
         let now = sys::now_ms();
         let mut timeout = match self.tree {
             Tree::Alive { until: None } => None,
-            Tree::Alive { until: Some(at) } | Tree::Dying { until: at } | Tree::Struck { next: at } => {
+            Tree::Alive { until: Some(at) } | Tree::Dying { until: at } | Tree::Struck { next: at, .. } => {
                 Some(at.saturating_sub(now))
             }
             // Nothing more will come: what the pipes hold is read without waiting.
@@ -137,7 +140,8 @@ impl Pump<'_> {
         }
         // Output first: what was printed before the end is in the pipe when the end is told.
         if held {
-            let fate = self.journal.retry(now);
+            // Of a tree that was stopped and is gone, nobody waits for the last words.
+            let fate = self.journal.retry(now, !(gone && self.stopping));
             self.settle(fate, now);
         } else if out || gone {
             self.pump_out(buffer, now)?;
@@ -149,7 +153,7 @@ impl Pump<'_> {
             match self.fence.channel.receive_report()? {
                 Some(report) => self.hear(report, now),
                 // Somebody killed the keeper: a host that found this shim too slow, or the agent.
-                None => self.tree = Tree::Struck { next: now },
+                None => self.tree = Tree::Struck { next: now, pause: FIRST_STRIKE_MS },
             }
         }
         self.advance(now);
@@ -223,7 +227,8 @@ impl Pump<'_> {
                 self.status = Some(status);
                 if let Tree::Alive { until } = self.tree {
                     let deadline = now + LEFTOVER_GRACE_MS;
-                    self.tree = Tree::Alive { until: Some(until.map_or(deadline, |until| until.min(deadline))) };
+                    self.tree =
+                        Tree::Alive { until: Some(until.map_or(deadline, |until| until.min(deadline))) };
                 }
             }
             Report::Empty => self.gone(),
@@ -235,10 +240,12 @@ impl Pump<'_> {
     fn advance(&mut self, now: u64) {
         match self.tree {
             Tree::Alive { until: Some(until) } if now >= until => self.kill(now),
-            Tree::Dying { until } if now >= until => self.tree = Tree::Struck { next: now },
+            Tree::Dying { until } if now >= until => {
+                self.tree = Tree::Struck { next: now, pause: FIRST_STRIKE_MS };
+            }
             _ => {}
         }
-        if let Tree::Struck { next } = self.tree
+        if let Tree::Struck { next, pause } = self.tree
             && now >= next
         {
             self.fence.strike();
@@ -246,7 +253,7 @@ impl Pump<'_> {
                 self.gone();
             } else {
                 // Without an end: a sentinel says that the tree is gone, and it is not.
-                self.tree = Tree::Struck { next: now + STRIKE_MS };
+                self.tree = Tree::Struck { next: now + pause, pause: (2 * pause).min(LAST_STRIKE_MS) };
             }
         }
     }
@@ -263,7 +270,8 @@ impl Pump<'_> {
 
     /// The second attempt of the launch, within the same fence, if it is due.
     fn start_fallback(&mut self) -> bool {
-        let Some(fallback) = self.scene.fallback.filter(|_| self.plan == 0 && self.scene.plans.len() > 1) else {
+        let Some(fallback) = self.scene.fallback.filter(|_| self.plan == 0 && self.scene.plans.len() > 1)
+        else {
             return false;
         };
         let failed = self.status.is_some_and(|status| status != 0) && self.not_started.is_none();

@@ -57,7 +57,7 @@ impl<'a> JournalSink<'a> {
         }
         let room = usize::try_from(self.limit.saturating_sub(self.written)).unwrap_or(usize::MAX);
         let (kept, over) = (&bytes[..bytes.len().min(room)], bytes.len() > room);
-        match self.write(kept, now, now) {
+        match self.write(kept, Some(now), now) {
             Fate::Done if over => {
                 self.closed = true;
                 Fate::Closed(ExitCause {
@@ -71,16 +71,16 @@ impl<'a> JournalSink<'a> {
         }
     }
 
-    /// Tries held bytes again.
-    pub(super) fn retry(&mut self, now: u64) -> Fate {
+    /// Tries held bytes again; for the last time, where nobody has patience any more.
+    pub(super) fn retry(&mut self, now: u64, patient: bool) -> Fate {
         match self.held.take() {
-            Some((bytes, since)) => self.write(&bytes, since, now),
+            Some((bytes, since)) => self.write(&bytes, patient.then_some(since), now),
             None => Fate::Done,
         }
     }
 
-    fn write(&mut self, mut bytes: &[u8], since: u64, now: u64) -> Fate {
-        let mut since = since;
+    /// Writes bytes for which the disk is waited for since the given time; none: not at all.
+    fn write(&mut self, mut bytes: &[u8], mut since: Option<u64>, now: u64) -> Fate {
         while !bytes.is_empty() {
             match rustix::io::retry_on_intr(|| rustix::io::write(self.file, bytes)) {
                 Ok(0) => {}
@@ -88,13 +88,13 @@ impl<'a> JournalSink<'a> {
                     self.written += written as u64;
                     bytes = &bytes[written..];
                     // Progress earns new patience.
-                    since = now;
-                }
-                Err(_) if now.saturating_sub(since) < DISK_PATIENCE_MS => {
-                    self.held = Some((bytes.to_vec(), since));
-                    return Fate::Held;
+                    since = since.map(|_| now);
                 }
                 Err(error) => {
+                    if let Some(since) = since.filter(|since| now.saturating_sub(*since) < DISK_PATIENCE_MS) {
+                        self.held = Some((bytes.to_vec(), since));
+                        return Fate::Held;
+                    }
                     self.closed = true;
                     let error = io::Error::from(error);
                     let what = if error.kind() == io::ErrorKind::StorageFull {
@@ -154,8 +154,8 @@ impl<'a> StderrSink<'a> {
             window.drain(..window.len().saturating_sub(longest));
             let kept = window.len();
             window.resize(kept + BUFFER_BYTES, 0);
-            let read =
-                rustix::io::retry_on_intr(|| rustix::io::pread(self.file, &mut window[kept..], at)).unwrap_or(0);
+            let read = rustix::io::retry_on_intr(|| rustix::io::pread(self.file, &mut window[kept..], at))
+                .unwrap_or(0);
             window.truncate(kept + read);
             at += read as u64;
             let occurs = |text: &String| {
@@ -197,8 +197,10 @@ mod tests {
         let mut sink = JournalSink::new(&full, 100);
         assert_eq!(sink.take(b"abc", 5), Fate::Held);
         assert!(sink.is_held());
-        assert_eq!(sink.retry(5 + DISK_PATIENCE_MS - 1), Fate::Held);
-        let Fate::Closed(cause) = sink.retry(5 + DISK_PATIENCE_MS) else { panic!("patience without end") };
+        assert_eq!(sink.retry(5 + DISK_PATIENCE_MS - 1, true), Fate::Held);
+        let Fate::Closed(cause) = sink.retry(5 + DISK_PATIENCE_MS, true) else {
+            panic!("patience without end")
+        };
         assert!(cause.message.contains("full: 0 bytes written"), "{}", cause.message);
         assert!(!sink.is_held());
         assert_eq!(sink.take(b"more", 0), Fate::Done, "the rest is dropped so that the agent can end");

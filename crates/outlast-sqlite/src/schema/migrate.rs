@@ -87,6 +87,8 @@ pub(crate) fn prepare(
             }
         }
     }
+    // Usually so already; a tool may have changed it.
+    write_ahead(connection).map_err(told)?;
     connection
         .query_row("SELECT deployment_id FROM meta", [], |row| row.get(0))
         .map_err(|error| told(error.into()))

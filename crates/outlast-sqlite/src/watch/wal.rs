@@ -18,6 +18,9 @@ use crate::writer::Queue;
 
 /// At most one hint in this time.
 const AT_MOST_EVERY: Duration = Duration::from_millis(1);
+/// A commit is to be seen only some time after the write that the kernel tells of: it is synced in between, and then
+/// made visible in shared memory, of which the kernel tells nothing. So a hint is repeated, ever less often, until this.
+const LAST_REPEAT: Duration = Duration::from_millis(1024);
 /// How often to look where the kernel does not tell.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -65,42 +68,59 @@ fn subscribe(data_dir: &Path) -> rustix::io::Result<OwnedFd> {
 fn follow(inotify: &OwnedFd, stop: &OwnedFd, queue: &Queue) -> rustix::io::Result<()> {
     let wal = format!("{DATABASE}-wal");
     let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut repeat = None;
     loop {
         let mut waiting = [
             PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(inotify.as_fd(), PollFlags::IN),
         ];
-        match poll(&mut waiting, None) {
+        match poll(&mut waiting, repeat.map(timespec).as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error),
         }
         if !waiting[0].revents().is_empty() {
             return Ok(());
         }
-        let mut reader = inotify::Reader::new(inotify, &mut buffer);
-        let mut changed = false;
-        loop {
-            match reader.next() {
-                Ok(event) => {
-                    let lost = event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW);
-                    let named = event.file_name().is_some_and(|name| name.to_bytes() == wal.as_bytes());
-                    changed |= lost || named;
-                }
-                Err(rustix::io::Errno::AGAIN) => break,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error),
+        if waiting[1].revents().is_empty() {
+            if let Some(waited) = repeat.take() {
+                queue.look();
+                repeat = (waited < LAST_REPEAT).then_some(waited * 2);
             }
-        }
-        if changed {
+        } else if wal_changed(inotify, &mut buffer, wal.as_bytes())? {
             queue.look();
             // What comes meanwhile is one hint.
             pause(AT_MOST_EVERY);
+            repeat = Some(AT_MOST_EVERY);
         }
     }
 }
 
+/// Takes all that the kernel has to tell, and whether it is about the write-ahead log.
+fn wal_changed(inotify: &OwnedFd, buffer: &mut [MaybeUninit<u8>], wal: &[u8]) -> rustix::io::Result<bool> {
+    let mut reader = inotify::Reader::new(inotify, buffer);
+    let mut changed = false;
+    loop {
+        match reader.next() {
+            Ok(event) => {
+                let lost = event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW);
+                changed |= lost || event.file_name().is_some_and(|name| name.to_bytes() == wal);
+            }
+            Err(rustix::io::Errno::AGAIN) => return Ok(changed),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}
+
 fn look(wal: &Path, stop: &OwnedFd, queue: &Queue) {
-    let every = Timespec { tv_sec: 0, tv_nsec: LOOK_EVERY.subsec_nanos().into() };
+    let every = timespec(LOOK_EVERY);
     let mut seen = None;
     loop {
         let mut waiting = [PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];

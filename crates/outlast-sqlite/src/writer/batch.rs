@@ -4,7 +4,7 @@ use std::path::Path;
 
 use outlast_core::RunId;
 use outlast_store::StoreError;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 
 use super::{Job, Queue};
 use crate::failure::{Failure, Tried};
@@ -118,10 +118,8 @@ impl Scene<'_> {
 
     fn tell(&self, failure: &Failure) -> StoreError {
         let told = failure.told(self.file());
-        let busy = matches!(failure, Failure::Sql(error)
-            if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy));
         if told.is_transient() {
-            tracing::warn!(busy, "{told}");
+            tracing::warn!("{told}");
         } else {
             tracing::error!("{told}");
         }

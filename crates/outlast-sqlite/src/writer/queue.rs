@@ -21,8 +21,8 @@ pub(crate) enum Urgency {
 
 /// What the writer is to do.
 pub(super) enum Task {
-    /// Write these, in this order.
-    Write(Vec<Box<dyn Job>>),
+    /// Write these, in this order, and perhaps look as well.
+    Write(Vec<Box<dyn Job>>, bool),
     /// See whether another process has committed something.
     Look,
     /// End: nothing is left and nothing will come.
@@ -85,7 +85,7 @@ impl Queue {
                 let mut jobs: Vec<_> = state.urgent.drain(..urgent).collect();
                 let normal = state.normal.len().min(BATCH - jobs.len());
                 jobs.extend(state.normal.drain(..normal));
-                return Task::Write(jobs);
+                return Task::Write(jobs, std::mem::take(&mut state.look));
             }
             if state.closed {
                 return Task::End;

@@ -50,7 +50,9 @@ fn tell(notice: Notice) {
     match notice {
         Notice::StoreUnavailable { message } => eprintln!("outlast: {message}; holding, the agent works on"),
         Notice::StoreBack => eprintln!("outlast: the store is available again"),
-        Notice::Superseded { .. } => eprintln!("outlast: another process drives the run now; this one only reads"),
+        Notice::Superseded { .. } => {
+            eprintln!("outlast: another process drives the run now; this one only reads")
+        }
         Notice::CannotDrive { message, .. } => eprintln!("outlast: {message}"),
         Notice::Launched { .. } | Notice::TookOver { .. } => {}
     }

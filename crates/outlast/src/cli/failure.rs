@@ -34,7 +34,10 @@ impl Failure {
     }
 
     pub fn not_found(run: impl Display) -> Self {
-        Failure::new(ErrorCode::RunNotFound, format!("there is no run {run:?}; `outlast ps -a` lists them", run = run.to_string()))
+        Failure::new(
+            ErrorCode::RunNotFound,
+            format!("there is no run {run:?}; `outlast ps -a` lists them", run = run.to_string()),
+        )
     }
 
     /// The same failure with another exit status, unless it is wrong usage.

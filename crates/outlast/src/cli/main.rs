@@ -31,7 +31,9 @@ pub fn main() -> ExitCode {
 async fn run(cli: Cli) -> Result<u8, Failure> {
     let context = Context::new(&cli)?;
     match cli.command {
-        Command::Run(args) => commands::run::run(&context, args).await.map_err(|failure| failure.with_status(OWN)),
+        Command::Run(args) => {
+            commands::run::run(&context, args).await.map_err(|failure| failure.with_status(OWN))
+        }
         Command::Attach(args) => {
             commands::attach::attach(&context, &args).await.map_err(|failure| failure.with_status(OWN))
         }

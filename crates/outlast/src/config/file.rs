@@ -151,7 +151,8 @@ impl Config {
         for path in candidates {
             match std::fs::read_to_string(&path) {
                 Ok(text) => {
-                    let mut config = Config::parse(&text).map_err(|message| ConfigError::Invalid { path: path.clone(), message })?;
+                    let mut config = Config::parse(&text)
+                        .map_err(|message| ConfigError::Invalid { path: path.clone(), message })?;
                     config.file = Some(path);
                     return Ok(config);
                 }
@@ -178,15 +179,20 @@ impl Config {
             config.sandbox.fence = fence;
         }
         if let Some(size) = file.sandbox.max_output {
-            config.sandbox.limits.stdout = parse_bytes(&size).map_err(|e| format!("sandbox.max_output: {e}"))?;
+            config.sandbox.limits.stdout =
+                parse_bytes(&size).map_err(|e| format!("sandbox.max_output: {e}"))?;
         }
         if let Some(size) = file.sandbox.max_stderr {
-            config.sandbox.limits.stderr = parse_bytes(&size).map_err(|e| format!("sandbox.max_stderr: {e}"))?;
+            config.sandbox.limits.stderr =
+                parse_bytes(&size).map_err(|e| format!("sandbox.max_stderr: {e}"))?;
         }
         if let Some(lease) = file.driver.lease {
             let lease = parse_duration(&lease).map_err(|e| format!("driver.lease: {e}"))?;
             if lease < SHORTEST_LEASE {
-                return Err(format!("driver.lease: at least {} ms, or it ends before it can be renewed", SHORTEST_LEASE.as_millis()));
+                return Err(format!(
+                    "driver.lease: at least {} ms, or it ends before it can be renewed",
+                    SHORTEST_LEASE.as_millis()
+                ));
             }
             config.lease = Some(lease);
         }
@@ -200,7 +206,9 @@ impl Config {
     pub fn spec(&self, name: &str) -> Result<LaunchSpec, String> {
         let agent = self.agents.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
-            let nearest = names.iter().max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)));
+            let nearest = names
+                .iter()
+                .max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)));
             let hint = nearest.map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
             format!("there is no agent {name:?}{hint} Agents: {}.", names.join(", "))
         })?;
@@ -233,7 +241,9 @@ fn check_agent(name: &str, agent: &AgentConfig) -> Result<(), String> {
     if agent.kind == "command" && agent.argv.is_empty() {
         return Err(format!("agents.{name}: an agent of kind \"command\" needs argv = [\"program\", …]"));
     }
-    if let Some(key) = agent.env.keys().chain(&agent.pass_env).find(|key| key.is_empty() || key.contains(['=', '\0'])) {
+    if let Some(key) =
+        agent.env.keys().chain(&agent.pass_env).find(|key| key.is_empty() || key.contains(['=', '\0']))
+    {
         return Err(format!("agents.{name}: {key:?} cannot be the name of an environment variable"));
     }
     Ok(())

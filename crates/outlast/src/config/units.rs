@@ -23,7 +23,8 @@ impl Limit {
 
 /// Reads `90s`, `30m`, `24h`, `7d`, `500ms`, or several in a row (`1h30m`).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let fail = || format!("{text:?} is no duration: write a number and a unit (ms, s, m, h, d), as in 90s or 1h30m");
+    let fail =
+        || format!("{text:?} is no duration: write a number and a unit (ms, s, m, h, d), as in 90s or 1h30m");
     let mut total = Duration::ZERO;
     let mut rest = text.trim();
     if rest.is_empty() {
@@ -53,13 +54,16 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 pub fn parse_limit(text: &str) -> Result<Limit, String> {
     match text.trim() {
         "none" => Ok(Limit::None),
-        other => parse_duration(other).map(Limit::For).map_err(|error| format!("{error}, or none for no limit")),
+        other => {
+            parse_duration(other).map(Limit::For).map_err(|error| format!("{error}, or none for no limit"))
+        }
     }
 }
 
 /// Reads `512MiB`, `16GiB`, `4096`.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let fail = || format!("{text:?} is no size: write a number of bytes, or a number and KiB, MiB, GiB or TiB");
+    let fail =
+        || format!("{text:?} is no size: write a number of bytes, or a number and KiB, MiB, GiB or TiB");
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().map_err(|_| fail())?;
@@ -93,7 +97,9 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (text, millis) in [("90s", 90_000), ("1h30m", 5_400_000), ("500ms", 500), ("2d", 172_800_000), ("0s", 0)] {
+        for (text, millis) in
+            [("90s", 90_000), ("1h30m", 5_400_000), ("500ms", 500), ("2d", 172_800_000), ("0s", 0)]
+        {
             assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
         for bad in ["", "5", "s", "5x", "-1s", "1.5h", "99999999999999999999s", "none"] {

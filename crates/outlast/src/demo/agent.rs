@@ -67,7 +67,10 @@ impl Agent {
         out.flush()
     }
 
-    #[allow(clippy::disallowed_methods, reason = "a scripted agent that takes its time, not part of the product's flow")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a scripted agent that takes its time, not part of the product's flow"
+    )]
     fn pause(&self, millis: u64) {
         std::thread::sleep(Duration::from_millis(millis).mul_f64(self.pace.max(0.0)));
     }
@@ -77,7 +80,10 @@ impl Agent {
         self.emit(&Event::ReasoningStart { message_id: id.as_str().into() })?;
         self.emit(&Event::ReasoningMessageStart { message_id: id.as_str().into(), role: "reasoning" })?;
         for word in text.split_inclusive(' ') {
-            self.emit(&Event::ReasoningMessageContent { message_id: id.as_str().into(), delta: word.into() })?;
+            self.emit(&Event::ReasoningMessageContent {
+                message_id: id.as_str().into(),
+                delta: word.into(),
+            })?;
             self.pause(60);
         }
         self.emit(&Event::ReasoningMessageEnd { message_id: id.as_str().into() })?;

@@ -13,7 +13,9 @@ pub(super) enum Step {
 }
 
 pub(super) const SCRIPT: &[Step] = &[
-    Step::Think("The user wants a word counter. A small shell script will do, with a test beside it. I look around first. "),
+    Step::Think(
+        "The user wants a word counter. A small shell script will do, with a test beside it. I look around first. ",
+    ),
     Step::Say("I will write a small word counter with a test. First I look at what is here. "),
     Step::Shell("ls -la"),
     Step::Say("Now the program: it reads text and prints the most frequent words. "),
@@ -34,7 +36,9 @@ pub(super) const SCRIPT: &[Step] = &[
                   [ \"$top\" = the:4 ] || { echo \"expected the:4, got $top\"; exit 1; }\necho \"1 test passed\"\n",
     },
     Step::Shell("sh test/run.sh"),
-    Step::Think("The test passes. Input without any word should print nothing instead of a blank line. I check that. "),
+    Step::Think(
+        "The test passes. Input without any word should print nothing instead of a blank line. I check that. ",
+    ),
     Step::Shell("printf '123 456' | sh wordcount.sh 3 | wc -l"),
     Step::Say("An input without words prints one empty entry. I fix that and run the test again. "),
     Step::Write {
@@ -43,5 +47,7 @@ pub(super) const SCRIPT: &[Step] = &[
                   tr -cs '[:alpha:]' '\\n' | grep . | tr '[:upper:]' '[:lower:]' | sort | uniq -c | sort -k1,1nr -k2 | head -n \"${1:-10}\"\n",
     },
     Step::Shell("sh test/run.sh && printf '123 456' | sh wordcount.sh 3 | wc -l"),
-    Step::Say("Done: wordcount.sh counts words, test/run.sh proves it, and an input without words prints nothing. "),
+    Step::Say(
+        "Done: wordcount.sh counts words, test/run.sh proves it, and an input without words prints nothing. ",
+    ),
 ];

@@ -17,13 +17,12 @@ pub async fn cancel(context: &Context, args: &RunArg) -> Result<u8, Failure> {
     let run_id = RunId::new(args.run.as_str()).map_err(Failure::usage)?;
     let local = context.open().await?;
     let patience = context.config.lease.unwrap_or(Duration::from_secs(10)) + MARGIN;
-    let report = local
-        .host()
-        .cancel(&run_id, CancelReason::User, patience)
-        .await
-        .map_err(|error| match error.code() {
-            ErrorCode::RunNotFound => Failure::not_found(&run_id),
-            code => Failure::new(code, error),
+    let report =
+        local.host().cancel(&run_id, CancelReason::User, patience).await.map_err(|error| {
+            match error.code() {
+                ErrorCode::RunNotFound => Failure::not_found(&run_id),
+                code => Failure::new(code, error),
+            }
         })?;
     local.close().await;
     let run = &report.run;

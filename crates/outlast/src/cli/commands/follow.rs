@@ -79,7 +79,9 @@ pub async fn follow(
                     .map_err(|error| Failure::new(error.code(), error))?;
             } else {
                 let run = quote(what.run_id.as_str());
-                eprintln!("outlast: detached, the agent works on. `outlast attach {run}` comes back, `outlast cancel {run}` stops it.");
+                eprintln!(
+                    "outlast: detached, the agent works on. `outlast attach {run}` comes back, `outlast cancel {run}` stops it."
+                );
             }
             Ok(status)
         }
@@ -103,7 +105,12 @@ async fn watch(
                 written
             }
             Seen::Closed => return output.flush().map_or_else(closed_pipe, |()| Ok(End::Closed)),
-            Seen::Expired => return Err(Failure::new(ErrorCode::CursorExpired, "the run's events have aged out; `outlast show RUN --messages` has its transcript")),
+            Seen::Expired => {
+                return Err(Failure::new(
+                    ErrorCode::CursorExpired,
+                    "the run's events have aged out; `outlast show RUN --messages` has its transcript",
+                ));
+            }
             Seen::CaughtUp => {
                 let flushed = output.flush();
                 if flushed.is_ok() {

@@ -28,7 +28,9 @@ pub async fn logs(context: &Context, args: &RunArg) -> Result<u8, Failure> {
                     return Ok(141);
                 }
             }
-            Seen::Expired => return Err(Failure::new(ErrorCode::CursorExpired, "the run's events have aged out")),
+            Seen::Expired => {
+                return Err(Failure::new(ErrorCode::CursorExpired, "the run's events have aged out"));
+            }
             Seen::Closed => break,
             Seen::CaughtUp => {
                 output.interrupted();

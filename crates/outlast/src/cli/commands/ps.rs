@@ -28,7 +28,8 @@ pub async fn ps(context: &Context, args: &PsArgs) -> Result<u8, Failure> {
     local.close().await;
     let mut out = std::io::stdout().lock();
     let written = if context.json {
-        let values: Vec<_> = runs.iter().zip(&rows).map(|(run, (probe, _))| with_probe(run, probe.as_ref())).collect();
+        let values: Vec<_> =
+            runs.iter().zip(&rows).map(|(run, (probe, _))| with_probe(run, probe.as_ref())).collect();
         writeln!(out, "{}", serde_json::Value::Array(values))
     } else {
         table(&mut out, &runs, &rows, args.all)
@@ -76,7 +77,10 @@ pub(super) async fn note(host: &Host, run: &RunRecord) -> (Option<RunProbe>, Str
     if let Some(driver) = &run.driver {
         let owner = driver.owner.as_str();
         let watched = if run.detached_since.is_some() { ", nobody watches" } else { "" };
-        return (None, format!("driven by {}, epoch {}{watched}", owner.get(..8).unwrap_or(owner), run.driver_epoch));
+        return (
+            None,
+            format!("driven by {}, epoch {}{watched}", owner.get(..8).unwrap_or(owner), run.driver_epoch),
+        );
     }
     let probe = host.probe(run).await;
     let attach = format!("outlast attach {}", quote(run.run_id.as_str()));
@@ -104,7 +108,10 @@ fn table(
     all: bool,
 ) -> std::io::Result<()> {
     if runs.is_empty() {
-        eprintln!("outlast: {}", if all { "no runs" } else { "no live runs; `outlast ps -a` lists those that ended" });
+        eprintln!(
+            "outlast: {}",
+            if all { "no runs" } else { "no live runs; `outlast ps -a` lists those that ended" }
+        );
         return Ok(());
     }
     let now = SystemClock::new().wall_ms();

@@ -40,20 +40,22 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
 }
 
 /// Starts the agent and leaves.
-async fn detach(
-    context: &Context,
-    host: &crate::Host,
-    started: crate::Started,
-) -> Result<u8, Failure> {
+async fn detach(context: &Context, host: &crate::Host, started: crate::Started) -> Result<u8, Failure> {
     let run_id = started.run.run_id.clone();
     let thread_id = started.run.thread_id.clone();
     match host.launch_only(started).await {
         KeepEnd::Ended(run) => {
             if context.json {
-                println!("{}", serde_json::json!({"runId": run_id, "threadId": thread_id, "status": run.status}));
+                println!(
+                    "{}",
+                    serde_json::json!({"runId": run_id, "threadId": thread_id, "status": run.status})
+                );
             } else {
                 println!("{run_id}");
-                eprintln!("outlast: running on thread {thread_id}; `outlast attach {}` follows it", quote(run_id.as_str()));
+                eprintln!(
+                    "outlast: running on thread {thread_id}; `outlast attach {}` follows it",
+                    quote(run_id.as_str())
+                );
             }
             match &run.error {
                 Some(error) => Err(Failure::new(crate::ErrorCode::LaunchFailed, &error.message)),
@@ -96,14 +98,18 @@ fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
     }
     spec.prompt = prompt(args.prompt.as_deref())?;
     if spec.prompt.is_none() && spec.kind != "command" {
-        return Err(Failure::usage(format!("what is {} to do? Say it as an argument, or - to read it from standard input", spec.agent)));
+        return Err(Failure::usage(format!(
+            "what is {} to do? Say it as an argument, or - to read it from standard input",
+            spec.agent
+        )));
     }
     if let Some(dir) = &args.workspace {
         spec.workspace = Some(Workspace { path: real_dir(dir)?, shared: args.share_workspace });
     }
     let mint = |prefix: &str| format!("{prefix}-{}", &SystemEntropy.hex_id()[..12]);
     let run_id = RunId::new(args.run_id.clone().unwrap_or_else(|| mint("run"))).map_err(Failure::usage)?;
-    let thread_id = ThreadId::new(args.thread.clone().unwrap_or_else(|| mint("thread"))).map_err(Failure::usage)?;
+    let thread_id =
+        ThreadId::new(args.thread.clone().unwrap_or_else(|| mint("thread"))).map_err(Failure::usage)?;
     let ttl = args.detach_ttl.unwrap_or(config.detached_run_ttl);
     Ok(Start {
         run_id,
@@ -137,7 +143,9 @@ fn prompt(arg: Option<&str>) -> Result<Option<String>, Failure> {
         eprintln!("outlast: reading the prompt from standard input; end it with Ctrl-D");
     }
     let mut text = String::new();
-    stdin.read_to_string(&mut text).map_err(|error| Failure::usage(format!("the prompt on standard input: {error}")))?;
+    stdin
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::usage(format!("the prompt on standard input: {error}")))?;
     Ok(Some(text))
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
+use outlast_core::event::LooseText;
 use outlast_core::run::{RunRecord, Status};
 use outlast_store::StoredEvent;
 use serde::Deserialize;
@@ -38,42 +39,26 @@ struct Call {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Fields<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(default, borrow)]
-    delta: Option<Text<'a>>,
-    #[serde(default, borrow)]
-    tool_call_id: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    tool_call_name: Option<Cow<'a, str>>,
-    #[serde(default, borrow)]
-    content: Option<Text<'a>>,
-    #[serde(default, borrow)]
-    message: Option<Text<'a>>,
+    #[serde(rename = "type")]
+    kind: LooseText<'a>,
+    #[serde(default)]
+    delta: LooseText<'a>,
+    #[serde(default)]
+    tool_call_id: LooseText<'a>,
+    #[serde(default)]
+    tool_call_name: Option<LooseText<'a>>,
+    #[serde(default)]
+    content: LooseText<'a>,
+    #[serde(default)]
+    message: LooseText<'a>,
     #[serde(default)]
     metadata: Option<Value>,
-    #[serde(default, borrow)]
-    name: Option<Cow<'a, str>>,
+    #[serde(default)]
+    name: LooseText<'a>,
     #[serde(default)]
     value: Option<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Text<'a> {
-    Text(#[serde(borrow)] Cow<'a, str>),
-    Other(serde::de::IgnoredAny),
-}
-
-impl Text<'_> {
-    fn as_str(&self) -> &str {
-        match self {
-            Text::Text(text) => text,
-            Text::Other(_) => "",
-        }
-    }
 }
 
 impl Human {
@@ -86,36 +71,33 @@ impl Human {
         let Ok(fields) = serde_json::from_str::<Fields<'_>>(&event.json) else {
             return Ok(());
         };
-        let delta = fields.delta.as_ref().map_or("", Text::as_str);
+        let (delta, call) = (&*fields.delta, &*fields.tool_call_id);
         match &*fields.kind {
             "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_CHUNK" => self.text(out, delta, false),
             "REASONING_MESSAGE_CONTENT" | "REASONING_MESSAGE_CHUNK" => self.text(out, delta, true),
             "TEXT_MESSAGE_END" | "REASONING_MESSAGE_END" => self.end_line(out),
             "TOOL_CALL_START" => {
                 let name = fields.tool_call_name.as_deref().unwrap_or("tool").to_owned();
-                let call = Call { name, at: event.at, ..Call::default() };
-                self.calls.insert(fields.tool_call_id.unwrap_or_default().into_owned(), call);
+                self.calls.insert(call.to_owned(), Call { name, at: event.at, ..Call::default() });
                 Ok(())
             }
             "TOOL_CALL_ARGS" => {
-                if let Some(call) = fields.tool_call_id.as_deref().and_then(|id| self.calls.get_mut(id)) {
+                if let Some(call) = self.calls.get_mut(call) {
                     call.arguments.push_str(delta);
                 }
                 Ok(())
             }
-            "TOOL_CALL_END" => self.call(out, &fields.tool_call_id.unwrap_or_default()),
+            "TOOL_CALL_END" => self.call(out, call),
             "TOOL_CALL_RESULT" => {
                 let failed = fields.metadata.as_ref().and_then(|m| m.pointer("/tanstack/state")).is_some();
-                let content = fields.content.as_ref().map_or("", Text::as_str);
-                self.outcome(out, &fields.tool_call_id.unwrap_or_default(), content, failed, event.at)
+                self.outcome(out, call, &fields.content, failed, event.at)
             }
             "RUN_ERROR" => {
                 self.end_line(out)?;
-                let message = fields.message.as_ref().map_or("", Text::as_str);
-                let text = format!("failed: {}", printable_text(message.trim_end()));
+                let text = format!("failed: {}", printable_text(fields.message.trim_end()));
                 writeln!(out, "{}", self.paint("31", &text))
             }
-            "CUSTOM" => self.custom(out, fields.name.as_deref().unwrap_or_default(), fields.value.as_ref()),
+            "CUSTOM" => self.custom(out, &fields.name, fields.value.as_ref()),
             _ => Ok(()),
         }
     }
@@ -134,7 +116,9 @@ impl Human {
         let took = run.finished_at.map_or(0, |at| at.saturating_sub(run.started_at));
         let took = show_duration(Duration::from_millis(took));
         let colour = std::io::stderr().is_terminal() && self.colour;
-        let paint = |code: &str, text: &str| if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() };
+        let paint = |code: &str, text: &str| {
+            if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        };
         match run.status {
             Status::Completed => paint("32", &format!("outlast: completed after {took}")),
             Status::Failed => {
@@ -204,11 +188,14 @@ impl Human {
     }
 
     fn custom(&mut self, out: &mut impl Write, name: &str, value: Option<&Value>) -> std::io::Result<()> {
-        let text = |key: &str| value.and_then(|value| value.get(key)).map(ToString::to_string).unwrap_or_default();
+        let text =
+            |key: &str| value.and_then(|value| value.get(key)).map(ToString::to_string).unwrap_or_default();
         let line = match name {
             "outlast.session-restarted" => "the agent had lost its session and was started afresh".to_owned(),
             "outlast.oversized-line" => format!("a line of {} bytes was too long to keep", text("bytes")),
-            "claude-code.api-retry" => format!("the model's service is asked again (attempt {})", text("attempt")),
+            "claude-code.api-retry" => {
+                format!("the model's service is asked again (attempt {})", text("attempt"))
+            }
             _ => return Ok(()),
         };
         self.end_line(out)?;
@@ -216,7 +203,11 @@ impl Human {
     }
 
     fn paint<'t>(&self, code: &str, text: &'t str) -> Cow<'t, str> {
-        if self.colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
+        if self.colour && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m").into()
+        } else {
+            text.into()
+        }
     }
 }
 

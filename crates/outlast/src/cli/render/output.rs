@@ -17,7 +17,9 @@ pub struct Output {
 impl Output {
     pub fn stream(json: bool) -> Self {
         let stdout = std::io::stdout();
-        let human = (!json).then(|| Human::new(stdout.is_terminal(), std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())));
+        let human = (!json).then(|| {
+            Human::new(stdout.is_terminal(), std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()))
+        });
         Output { out: BufWriter::with_capacity(64 * 1024, stdout), human }
     }
 

@@ -1,5 +1,6 @@
 //! A data directory of one test, and the program that is tested on it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,6 +15,8 @@ use super::proc::{Finished, Proc};
 /// One test's place.
 pub struct Bench {
     dir: TempDir,
+    /// What starts the program: its path, behind what makes it another user's.
+    pub(super) program: Vec<OsString>,
 }
 
 /// One line of `outlast logs --json`.
@@ -36,7 +39,7 @@ impl Bench {
         std::fs::create_dir(dir.path().join("data")).expect("data directory");
         std::fs::create_dir(dir.path().join("work")).expect("workspace");
         std::fs::write(dir.path().join("data/outlast.toml"), config).expect("configuration");
-        Bench { dir }
+        Bench { dir, program: vec![env!("CARGO_BIN_EXE_outlast").into()] }
     }
 
     pub fn path(&self) -> &Path {
@@ -54,7 +57,8 @@ impl Bench {
 
     /// The program, with this data directory and nothing of Outlast's in its environment.
     pub fn command<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("OUTLAST") {
                 command.env_remove(name);
@@ -98,7 +102,8 @@ impl Bench {
     /// The stored transcript.
     #[track_caller]
     pub fn messages(&self, run: &str) -> Vec<Message> {
-        serde_json::from_str(&self.outlast(["show", "--messages", "--json", "--", run]).ok()).expect("messages")
+        serde_json::from_str(&self.outlast(["show", "--messages", "--json", "--", run]).ok())
+            .expect("messages")
     }
 
     /// Asserts everything that holds for the log of a run that has ended, and gives it.
@@ -117,13 +122,19 @@ impl Bench {
         let record = self.record(run);
         let status = record["status"].as_str().expect("status");
         let last = &log[log.len() - 1];
-        assert_eq!(status == "completed", last.kind == EventKind::RunFinished, "record and log agree: {record}");
+        assert_eq!(
+            status == "completed",
+            last.kind == EventKind::RunFinished,
+            "record and log agree: {record}"
+        );
         if status != "completed" {
             assert_eq!(record["error"]["code"], last.json["code"], "record and log agree on the code");
         }
         assert_eq!(record["sealed"], true);
-        let chunks: Vec<(Seq, Chunk)> =
-            log.iter().map(|event| (event.seq, Chunk { kind: event.kind, json: event.raw.clone() })).collect();
+        let chunks: Vec<(Seq, Chunk)> = log
+            .iter()
+            .map(|event| (event.seq, Chunk { kind: event.kind, json: event.raw.clone() }))
+            .collect();
         let folded = fold_log(chunks.iter().map(|(seq, chunk)| (*seq, chunk)));
         let stored: Vec<Message> = self.messages(run).into_iter().filter(|m| m.role != Role::User).collect();
         assert_eq!(stored, folded, "the transcript is the fold over the log");

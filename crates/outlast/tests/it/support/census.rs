@@ -30,7 +30,10 @@ impl Marker {
             let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
             let program = arguments.split(' ').next().unwrap_or_default();
             let own = program.ends_with("/outlast") || program.contains("/it-");
-            if !own && arguments.contains(&self.0) && state(pid).is_some_and(|state| state != 'Z' && state != 'X') {
+            if !own
+                && arguments.contains(&self.0)
+                && state(pid).is_some_and(|state| state != 'Z' && state != 'X')
+            {
                 found.push((pid, arguments));
             }
         }
@@ -40,7 +43,9 @@ impl Marker {
     /// Waits until none lives.
     #[track_caller]
     pub fn wait_until_gone(&self, within: std::time::Duration) {
-        eventually_within(within, &format!("no process of {}", self.0), || self.alive().is_empty().then_some(()));
+        eventually_within(within, &format!("no process of {}", self.0), || {
+            self.alive().is_empty().then_some(())
+        });
     }
 }
 

@@ -2,10 +2,18 @@
 
 mod bench;
 mod census;
+mod disk;
 mod proc;
+mod sandbox;
+mod tree;
+mod user;
 mod wait;
 
 pub use bench::{Bench, Logged, numbered_agent, numbered_text, parse_stream};
 pub use census::{Marker, is_stopped};
+pub use disk::SmallDisk;
 pub use proc::{Finished, Proc};
+pub use sandbox::peak_memory;
+pub use tree::{stubborn_agent, wait_for_tree};
+pub use user::Ordinary;
 pub use wait::{DEADLINE, eventually, eventually_within};

@@ -118,7 +118,10 @@ fn text(bytes: &Mutex<Vec<u8>>) -> String {
     String::from_utf8_lossy(&bytes.lock().expect("lock")).into_owned()
 }
 
-fn collect(pipe: Option<impl Read + Send + 'static>, readers: &mut Vec<JoinHandle<()>>) -> Arc<Mutex<Vec<u8>>> {
+fn collect(
+    pipe: Option<impl Read + Send + 'static>,
+    readers: &mut Vec<JoinHandle<()>>,
+) -> Arc<Mutex<Vec<u8>>> {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     if let Some(pipe) = pipe {
         let sink = Arc::clone(&bytes);

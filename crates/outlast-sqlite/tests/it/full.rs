@@ -1,0 +1,116 @@
+//! The disk is full for a while.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use outlast_core::Seq;
+use outlast_core::run::CancelReason;
+use outlast_store::{AppendError, StoreError};
+
+use super::support::{append_of, host};
+
+/// A file system of its own, or none where this user may not mount one.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(on: &Path) -> Option<Self> {
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"]).arg(on).status();
+        mounted.is_ok_and(|status| status.success()).then(|| Small(on.to_owned()))
+    }
+
+    fn fill(&self) -> PathBuf {
+        let file = self.0.join("filler");
+        let filled = std::fs::write(&file, vec![7; 16 << 20]);
+        assert!(filled.is_err(), "it is full now");
+        file
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_and_nothing_comes_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(dir.path()) else {
+        eprintln!("SKIPPED full::nothing_is_lost_and_nothing_comes_twice: mounting a tmpfs needs root");
+        return;
+    };
+    let host = host(&dir.path().join("data"), "here");
+    let mut tasks = Vec::new();
+    for n in 0..4 {
+        let run = format!("r{n}");
+        let token = host.accept(&run, &run).await.token;
+        tasks.push((run, token));
+    }
+    let filler = small.fill();
+    let (freed, room) = tokio::sync::watch::channel(false);
+    let (full, mut seen) = tokio::sync::mpsc::channel(100);
+    let running: Vec<_> = tasks
+        .into_iter()
+        .map(|(run, token)| {
+            let (host, room, full) = (host.clone(), room.clone(), full.clone());
+            tokio::spawn(async move {
+                let mut tail = 1;
+                while tail < 60 || !*room.borrow() {
+                    let append = append_of(&token, tail, 10_000);
+                    loop {
+                        match host.store.append(append.clone()).await {
+                            Ok(appended) => break assert_eq!(appended.tail, Seq(tail + 1)),
+                            Err(AppendError::Store(StoreError::Unavailable { message })) => {
+                                let _ = full.try_send(message);
+                                tokio::time::sleep(Duration::from_millis(2)).await;
+                            }
+                            Err(other) => panic!("{other:?}"),
+                        }
+                    }
+                    tail += 1;
+                    if tail > 2_000 {
+                        panic!("the disk is never full");
+                    }
+                }
+                (run, tail)
+            })
+        })
+        .collect();
+    for _ in 0..20 {
+        let message = seen.recv().await.unwrap();
+        assert!(message.contains("outlast.db"), "{message}");
+    }
+    // What was written is read, and what needs no room beyond what there is, or fails, says so.
+    assert!(!host.log("r0").await.is_empty());
+    let run = outlast_core::RunId::new("r0").unwrap();
+    let cancel = host.store.request_cancel(&host.tenant, &run, CancelReason::User).await;
+    assert!(cancel.is_ok() || cancel.is_err_and(|error| error.is_transient()));
+    std::fs::remove_file(filler).unwrap();
+    freed.send(true).unwrap();
+    for task in running {
+        let (run, tail) = task.await.unwrap();
+        let log = host.log(&run).await;
+        assert_eq!(log.len() as u64, tail);
+        assert!(log.iter().zip(1..).all(|(event, seq)| event.seq == Seq(seq)));
+        assert_eq!(host.record(&run).await.tail, tail);
+    }
+    host.store.request_cancel(&host.tenant, &run, CancelReason::User).await.unwrap();
+    host.store.close().await;
+}
+
+/// A process that starts on a full disk says so, and starts once there is room.
+#[tokio::test]
+async fn it_starts_when_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(dir.path()) else {
+        eprintln!("SKIPPED full::it_starts_when_there_is_room: mounting a tmpfs needs root");
+        return;
+    };
+    let filler = small.fill();
+    let data = dir.path().join("data");
+    let refused = super::support::try_open(&data, "here").unwrap_err();
+    assert!(refused.is_transient() && refused.to_string().contains("data"), "{refused}");
+    std::fs::remove_file(filler).unwrap();
+    host(&data, "here").accept("r", "t").await;
+}

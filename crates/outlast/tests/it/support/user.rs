@@ -1,0 +1,49 @@
+//! An ordinary user, where the tests run as root.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::bench::Bench;
+
+/// Nobody.
+const UID: u32 = 65534;
+
+/// The program where an ordinary user can reach it, wherever it was built.
+pub struct Ordinary {
+    dir: TempDir,
+}
+
+impl Ordinary {
+    /// None, visibly, where the tests do not run as root: then they are an ordinary user's already.
+    pub fn new() -> Option<Ordinary> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED as another user: the tests do not run as root");
+            return None;
+        }
+        let dir = TempDir::with_prefix("outlast-it-program-").expect("temporary directory");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+        fs::copy(env!("CARGO_BIN_EXE_outlast"), dir.path().join("outlast")).expect("copy");
+        Some(Ordinary { dir })
+    }
+
+    /// A bench that belongs to that user and runs the program as that user.
+    pub fn bench(&self, config: &str) -> Bench {
+        let mut bench = Bench::with_config(config);
+        give(bench.path());
+        let program = self.dir.path().join("outlast");
+        let prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+        bench.program = prefix.into_iter().map(Into::into).chain([program.into_os_string()]).collect();
+        bench
+    }
+}
+
+/// Gives a directory and everything in it to that user.
+fn give(path: &Path) {
+    chown(path, Some(UID), Some(UID)).expect("chown");
+    if path.is_dir() {
+        fs::read_dir(path).expect("directory").for_each(|entry| give(&entry.expect("entry").path()));
+    }
+}
