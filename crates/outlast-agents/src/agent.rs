@@ -109,6 +109,9 @@ pub struct Ended {
 /// What is known when a run is to be launched.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchRequest<'a> {
+    /// The deployment's id. What an agent keeps under a name of the run's has this in the name too, so that two data
+    /// directories that share a home never collide.
+    pub deployment: &'a str,
     /// The run.
     pub run_id: &'a str,
     /// Its thread.

@@ -40,14 +40,20 @@ pub struct ShimCommand {
 }
 
 /// A second attempt within the same launch: the latch is held and the first process is gone, so there is still only
-/// one agent at a time. It is made only where the first one ended with a failure, printed nothing, and said one of the
-/// markers on its standard error.
+/// one agent at a time. It is made only where the first one ended with a failure, printed at most [`Fallback::MAX_PRINTED`]
+/// bytes, and said one of the markers on its standard error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fallback {
     /// Texts of which one must occur in the standard error.
     pub markers: Vec<String>,
-    /// What to start. The journal gets [`crate::journal::sentinel::restart_note`] before its output.
+    /// What to start. The journal gets [`crate::journal::sentinel::restart_note`] before its output, as a line of its own.
     pub command: ShimCommand,
+}
+
+impl Fallback {
+    /// The most that the first attempt may have printed, in bytes: an agent may report on its standard output that it
+    /// cannot resume, but one that said more has worked, and work is not done twice.
+    pub const MAX_PRINTED: u64 = 16 * 1024;
 }
 
 /// Bounds of what an agent may print, in bytes.

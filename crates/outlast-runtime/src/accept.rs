@@ -149,10 +149,14 @@ impl Host {
             match host.store.accept(request.clone()).await {
                 Ok(Accepted::New(claimed)) => {
                     fail::point("accept.after");
+                    hold.done();
                     let (held, run) = host.held(*claimed, asked_at);
                     return Ok(Started { run, new: true, held: Some(held) });
                 }
-                Ok(Accepted::Existing(run)) => return Ok(Started { run: *run, new: false, held: None }),
+                Ok(Accepted::Existing(run)) => {
+                    hold.done();
+                    return Ok(Started { run: *run, new: false, held: None });
+                }
                 Err(AcceptError::Refused(refusal)) => return Err(refusal.into()),
                 Err(AcceptError::Store(error)) => hold.wait(error).await?,
             }

@@ -60,6 +60,7 @@ impl Host {
                 Err(error) => hold.wait(error).await?,
             }
         };
+        hold.done();
         fail::point("cancel.after");
         let (run, recorded) = match outcome {
             CancelOutcome::NotFound => return Err(CancelError::NotFound(run_id.clone())),

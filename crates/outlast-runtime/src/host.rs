@@ -9,7 +9,7 @@ use outlast_sandbox::Provider;
 use outlast_store::{ClaimError, Claimed, Ports, Store, StoreError};
 
 use crate::claim::{Claims, Held, renew_for_ever};
-use crate::hold::Hold;
+use crate::hold::{Hold, WritesAway};
 use crate::{Environment, Notices, Options};
 
 /// What a host is made of.
@@ -53,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) notices: Notices,
     pub(crate) claims: Arc<Claims>,
+    pub(crate) writes_away: WritesAway,
 }
 
 impl Host {
@@ -69,6 +70,7 @@ impl Host {
             options: config.options,
             notices: config.notices,
             claims: Arc::default(),
+            writes_away: WritesAway::default(),
         });
         tokio::spawn(renew_for_ever(Arc::downgrade(&inner)));
         Host { inner }
@@ -91,12 +93,18 @@ impl Host {
 }
 
 impl Inner {
+    /// For operations that write.
     pub(crate) fn hold(&self) -> Hold<'_> {
-        Hold::new(&*self.ports.clock, &self.notices, self.options.store_patience)
+        Hold::new(&*self.ports.clock, &self.notices, self.options.store_patience, Some(&self.writes_away))
+    }
+
+    /// For operations that read.
+    pub(crate) fn hold_reads(&self) -> Hold<'_> {
+        Hold::new(&*self.ports.clock, &self.notices, self.options.store_patience, None)
     }
 
     pub(crate) async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        let mut hold = self.hold();
+        let mut hold = self.hold_reads();
         loop {
             match self.store.run(&self.tenant, run_id).await {
                 Ok(run) => {

@@ -84,7 +84,7 @@ impl Viewer {
 
     async fn page(&self, after: Seq, events: usize) -> Result<Page, ReadError> {
         let host = &self.host.inner;
-        let mut hold = host.hold();
+        let mut hold = host.hold_reads();
         loop {
             match host.store.read(&host.tenant, &self.run_id, after, events, PAGE_BYTES).await {
                 Ok(page) => {

@@ -9,11 +9,11 @@ use crate::{Agent, LaunchPlan, LaunchRequest, PlanError, RunContext, StateUnread
 
 /// The kind `claude-code`: Anthropic's Claude Code (flags and output as of version 2.1).
 ///
-/// **Launch.** The prompt is its standard input. Each run is a session of its own, whose id follows from the run's id: Claude
-/// Code refuses a session id that exists, which is a second guard against starting a run twice. A further turn of a thread
-/// resumes the session of the turn before and forks it into its own (`--resume S --fork-session --session-id U`); where
-/// that session is lost, a fresh one is started with the conversation so far in its prompt. Unless the definition's
-/// arguments say how permissions are given, they are not asked for.
+/// **Launch.** The prompt is its standard input. Each run is a session of its own, whose id follows from the deployment's
+/// id and the run's: Claude Code refuses a session id that exists, which is a second guard against starting a run twice. A
+/// further turn of a thread resumes the session of the turn before and forks it into its own (`--resume S --fork-session
+/// --session-id U`); where that session is lost, a fresh one is started with the conversation so far in its prompt. Unless
+/// the definition's arguments say how permissions are given, they are not asked for.
 ///
 /// **Translation.** Text and thinking stream as they come; a message that was not streamed is told in one piece. A tool call
 /// is told once its arguments are complete. `CUSTOM claude-code.session-id` has `{sessionId, model, tools}`,

@@ -61,7 +61,8 @@ pub(super) fn plan(request: &LaunchRequest<'_>) -> Result<LaunchPlan, PlanError>
     if !permissions_are_set {
         argv.extend(["--permission-mode", "bypassPermissions"].map(str::to_owned));
     }
-    let own_session = ["--session-id".to_owned(), session::uuid_of_run("claude-code", request.run_id)];
+    let session = session::uuid_of_run(request.deployment, "claude-code", request.run_id);
+    let own_session = ["--session-id".to_owned(), session];
 
     let mut fresh = argv.clone();
     fresh.extend(own_session.clone());

@@ -3,10 +3,12 @@
 use outlast_core::{canonical, hex};
 use serde_json::json;
 
-/// A UUID (version 8: of the maker's own design) that belongs to this run of this kind, the same at every attempt to
-/// launch it.
-pub(crate) fn uuid_of_run(kind: &str, run_id: &str) -> String {
-    let digest = canonical::digest(&json!({"outlast": "session", "kind": kind, "runId": run_id}));
+/// A UUID (version 8: of the maker's own design) that belongs to this run of this kind in this deployment, the same at
+/// every attempt to launch it.
+pub(crate) fn uuid_of_run(deployment: &str, kind: &str, run_id: &str) -> String {
+    let digest = canonical::digest(
+        &json!({"outlast": "session", "deployment": deployment, "kind": kind, "runId": run_id}),
+    );
     let mut bytes = hex::decode(&digest).unwrap_or_default();
     bytes.resize(16, 0);
     bytes[6] = bytes[6] & 0x0f | 0x80;
@@ -22,7 +24,10 @@ mod tests {
     #[test]
     fn one_run_one_uuid_for_ever() {
         // Changing this value would let a run be started twice across an upgrade.
-        assert_eq!(uuid_of_run("claude-code", "r"), "56cf4c61-028c-8157-8c3c-8dd93949c071");
-        assert_ne!(uuid_of_run("claude-code", "r2"), uuid_of_run("claude-code", "r"));
+        let uuid = uuid_of_run("d", "claude-code", "r");
+        assert_eq!(uuid, "74ade8af-ba12-8c55-a047-81259c634885");
+        assert_ne!(uuid_of_run("d", "claude-code", "r2"), uuid);
+        assert_ne!(uuid_of_run("d2", "claude-code", "r"), uuid);
+        assert_ne!(uuid_of_run("d", "codex", "r"), uuid);
     }
 }

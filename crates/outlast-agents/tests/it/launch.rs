@@ -21,7 +21,7 @@ fn spec(kind: &str, argv: &[&str], prompt: Option<&str>) -> LaunchSpec {
 }
 
 fn request<'a>(spec: &'a LaunchSpec, history: &'a [Message], session: Option<&'a str>) -> LaunchRequest<'a> {
-    LaunchRequest { run_id: "r", thread_id: "t", spec, history, session, as_root: false }
+    LaunchRequest { deployment: "d", run_id: "r", thread_id: "t", spec, history, session, as_root: false }
 }
 
 fn plan(spec: &LaunchSpec, history: &[Message], session: Option<&str>) -> LaunchPlan {
@@ -30,7 +30,7 @@ fn plan(spec: &LaunchSpec, history: &[Message], session: Option<&str>) -> Launch
 }
 
 const CLAUDE: &str = "claude -p --output-format stream-json --verbose --include-partial-messages";
-const SESSION: &str = "56cf4c61-028c-8157-8c3c-8dd93949c071";
+const SESSION: &str = "74ade8af-ba12-8c55-a047-81259c634885";
 
 #[test]
 fn the_prompt_is_never_an_argument() {

@@ -229,7 +229,7 @@ impl<'h> Driver<'h> {
     pub(super) async fn rebuild_fold(&mut self) -> Result<(), DriveEnd> {
         let from = self.run.cursor.as_ref().map_or(1, |cursor| cursor.fold_from);
         let mut after = Seq(from.saturating_sub(1));
-        let mut hold = self.host.hold();
+        let mut hold = self.host.hold_reads();
         let mut ignored = Vec::new();
         while after < self.tail {
             let page = self.host.store.read(&self.host.tenant, &self.run.run_id, after, 1000, 1 << 20).await;

@@ -6,6 +6,7 @@ use outlast_agents::LaunchRequest;
 use outlast_core::decide::{Next, next};
 use outlast_core::event::{Event, Origin};
 use outlast_core::run::{Phase, sandbox_key};
+use outlast_core::transcript::Message;
 use outlast_core::{ErrorCode, InstanceId, ThreadId};
 use outlast_sandbox::{KillOutcome, LaunchError, LaunchOrder, LaunchOutcome};
 use outlast_store::{AppendError, Instance, InstanceError, InstanceState, NewEvent};
@@ -22,6 +23,16 @@ pub(super) enum Step {
     Follow,
     /// There is no journal to read, and never will be.
     Exit(Exit),
+}
+
+/// What the agent is told of its run's surroundings.
+struct Conversation {
+    /// The deployment's id.
+    deployment: String,
+    /// The messages of the thread before this run.
+    history: Vec<Message>,
+    /// The session that an agent of this kind had on the thread.
+    session: Option<String>,
 }
 
 /// A sandbox, or the run's end.
@@ -228,7 +239,7 @@ impl Driver<'_> {
     /// Whether the run's instance is one of which only the intent is recorded.
     async fn only_intended(&self) -> Result<bool, DriveEnd> {
         let instance = self.instance()?;
-        let mut hold = self.host.hold();
+        let mut hold = self.host.hold_reads();
         loop {
             match self.host.store.instance(&instance).await {
                 Ok(row) => return Ok(row.is_some_and(|row| row.state == InstanceState::Creating)),
@@ -241,8 +252,9 @@ impl Driver<'_> {
     async fn order(&self, instance: &InstanceId) -> Result<Result<LaunchOrder, String>, DriveEnd> {
         let run = &self.run;
         let spec = &run.spec;
-        let (history, session) = self.conversation(&run.thread_id).await?;
+        let Conversation { deployment, history, session } = self.conversation(&run.thread_id).await?;
         let plan = self.agent.plan(&LaunchRequest {
+            deployment: &deployment,
             run_id: run.run_id.as_str(),
             thread_id: run.thread_id.as_str(),
             spec,
@@ -286,26 +298,23 @@ impl Driver<'_> {
         }))
     }
 
-    /// The conversation before this run, and the session that an agent of this kind had in it.
-    async fn conversation(
-        &self,
-        thread: &ThreadId,
-    ) -> Result<(Vec<outlast_core::transcript::Message>, Option<String>), DriveEnd> {
+    async fn conversation(&self, thread: &ThreadId) -> Result<Conversation, DriveEnd> {
         let host = self.host;
-        let mut hold = host.hold();
+        let mut hold = host.hold_reads();
         loop {
             let attempt = async {
                 let rows = host.store.thread_messages(&host.tenant, thread).await?;
                 let kind = &self.run.spec.kind;
                 let session =
                     host.store.last_agent_session(&host.tenant, thread, kind, &self.run.run_id).await?;
-                Ok((rows, session))
+                Ok((host.store.deployment_id().await?, rows, session))
             };
             match attempt.await {
-                Ok((rows, session)) => {
+                Ok((deployment, rows, session)) => {
                     hold.done();
                     let others = rows.into_iter().filter(|row| row.run_id != self.run.run_id);
-                    return Ok((others.map(|row| row.message).collect(), session));
+                    let history = others.map(|row| row.message).collect();
+                    return Ok(Conversation { deployment, history, session });
                 }
                 Err(error) => hold.wait(error).await.map_err(DriveEnd::Store)?,
             }

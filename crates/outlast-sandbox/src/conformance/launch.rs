@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast_core::ErrorCode;
 use outlast_core::journal::latch::{Latch, LatchState};
 use outlast_core::journal::sentinel;
+use outlast_core::shim::Fallback;
 
 use super::Subject;
 use super::bench::Bench;
@@ -115,14 +116,28 @@ pub(super) async fn the_second_attempt_is_one_launch(subject: Arc<dyn Subject>) 
     let expected = format!("{}\nthe whole story", sentinel::restart_note(&bench.secret));
     assert_eq!((String::from_utf8_lossy(&printed).into_owned(), exit.exit), (expected, 4));
 
-    // Whoever has printed something, or fails for another reason, is not tried again.
-    for script in ["echo x; echo 'No conversation found' >&2; exit 1", "echo other >&2; exit 1"] {
+    // A few words are no work; the note still gets a line of its own.
+    let words = bench.another_run();
+    let fallback = order.fallback.clone();
+    let script = "printf sorry; echo 'No conversation found' >&2; exit 1";
+    words.provider.launch(crate::LaunchOrder { fallback, ..words.order(script) }).await.expect("launch");
+    let (printed, exit) = words.read_to_end(0, 4096).await;
+    let expected = format!("sorry\n{}\nthe whole story", sentinel::restart_note(&words.secret));
+    assert_eq!((String::from_utf8_lossy(&printed).into_owned(), exit.exit), (expected, 4));
+
+    // Whoever has printed more, ends well, or fails for another reason is not tried again.
+    let much = Fallback::MAX_PRINTED + 1;
+    for (script, status) in [
+        (format!("head -c {much} /dev/zero; echo 'No conversation found' >&2; exit 1"), 1),
+        ("echo 'No conversation found' >&2; exit 0".to_owned(), 0),
+        ("echo other >&2; exit 1".to_owned(), 1),
+    ] {
         let bench = bench.another_run();
         let fallback = order.fallback.clone();
-        bench.provider.launch(crate::LaunchOrder { fallback, ..bench.order(script) }).await.expect("launch");
+        bench.provider.launch(crate::LaunchOrder { fallback, ..bench.order(&script) }).await.expect("launch");
         let (printed, exit) = bench.read_to_end(0, 4096).await;
-        assert_eq!(exit.exit, 1, "{script}");
-        assert!(!sentinel::is_restart(&printed, &bench.secret));
+        assert_eq!(exit.exit, status, "{script}");
+        assert!(!String::from_utf8_lossy(&printed).contains("__restart"), "{script}");
     }
 }
 

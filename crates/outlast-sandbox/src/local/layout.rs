@@ -86,9 +86,15 @@ impl Layout {
     /// Destroys an instance. It is moved out of its place first: a shim that comes now finds no directory, and one that
     /// was faster holds its lock when the locks are looked at again. What an interrupted call has left is removed.
     pub(super) fn destroy(&self, instance: &InstanceId) -> Result<(), ProviderError> {
+        self.destroy_after(instance, || {})
+    }
+
+    /// The same, with what happens between the first look at the locks and the move.
+    fn destroy_after(&self, instance: &InstanceId, meanwhile: impl FnOnce()) -> Result<(), ProviderError> {
         let (dir, trash) = (self.instance(instance), self.trash(instance));
         self.empty_trash(&trash)?;
         refuse_while_locked(&dir)?;
+        meanwhile();
         match fs::rename(&dir, &trash) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -161,4 +167,55 @@ fn open_up(dir: &Path) -> io::Result<()> {
 /// Makes the names in a directory durable.
 pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    /// Holds a lock as a shim does.
+    fn locked(path: &Path) -> File {
+        let file = File::options().create(true).append(true).open(path).expect("lock file");
+        // SAFETY: plain integers, and a descriptor that is open.
+        let done = unsafe {
+            let mut lock: libc::flock = std::mem::zeroed();
+            lock.l_type = libc::F_WRLCK as libc::c_short;
+            libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock)
+        };
+        assert_eq!(done, 0);
+        file
+    }
+
+    #[test]
+    fn a_shim_between_two_looks_is_seen() {
+        let root = tempfile::tempdir().expect("root");
+        let layout = Layout::open(root.path()).expect("layout");
+        let instance = InstanceId::new("i").expect("id");
+        layout.create(&instance, true).expect("create");
+        let mut held = None;
+        layout
+            .destroy_after(&instance, || held = Some(locked(&layout.runs(&instance).join("r.lock"))))
+            .expect_err("a run became live meanwhile");
+        assert!(layout.exists(&instance).expect("exists"), "moved back to where its shim expects it");
+        drop(held);
+        layout.destroy(&instance).expect("destroy");
+    }
+
+    #[test]
+    fn trash_with_a_live_run_stays() {
+        let root = tempfile::tempdir().expect("root");
+        let layout = Layout::open(root.path()).expect("layout");
+        let instance = InstanceId::new("i").expect("id");
+        layout.create(&instance, true).expect("create");
+        let held = locked(&layout.runs(&instance).join("r.lock"));
+        layout.destroy(&instance).expect_err("live");
+        assert!(layout.exists(&instance).expect("exists"));
+        fs::rename(layout.instance(&instance), layout.trash(&instance)).expect("interrupted");
+        layout.destroy(&instance).expect_err("live in the trash");
+        drop(held);
+        layout.destroy(&instance).expect("destroy");
+        assert!(!layout.trash(&instance).exists());
+    }
 }

@@ -34,8 +34,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waker {
     notify: Notify,
-    /// Something other than the journal's length may have changed.
-    ended: AtomicBool,
+    /// The latch was taken, or somebody who wrote one of the files has closed it.
+    turned: AtomicBool,
 }
 
 /// A reader's place among the watches.
@@ -67,7 +67,7 @@ impl Watches {
             Arc::clone(shared.as_ref()?)
         };
         shared.ensure_dispatcher()?;
-        // A shim that dies closes its lock file, which is how its death is heard.
+        // A shim that dies closes its files, which is how its death is heard.
         let flags = WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO;
         let waker = Arc::new(Waker::default());
         // Adding and removing happen under one lock: the kernel gives one descriptor for one directory.
@@ -92,7 +92,7 @@ impl Shared {
         Some(())
     }
 
-    fn wake(&self, descriptor: i32, name: Option<&[u8]>) {
+    fn wake(&self, descriptor: i32, name: Option<&[u8]>, events: ReadFlags) {
         let readers = lock(&self.readers);
         let Some(of_directory) = readers.get(&descriptor) else {
             return;
@@ -104,7 +104,9 @@ impl Shared {
         };
         let relevant = [files::JOURNAL, files::EXIT, files::LATCH, files::LOCK].contains(&suffix);
         if relevant && let Some(wakers) = of_directory.get(enc) {
-            wakers.iter().for_each(|waker| waker.wake(suffix != files::JOURNAL));
+            // A shim that dies closes its files.
+            let turned = suffix == files::LATCH || events.contains(ReadFlags::CLOSE_WRITE);
+            wakers.iter().for_each(|waker| waker.wake(turned));
         }
     }
 
@@ -120,9 +122,9 @@ fn split(name: &[u8]) -> (&str, &str) {
 }
 
 impl Waker {
-    fn wake(&self, ended: bool) {
-        if ended {
-            self.ended.store(true, Ordering::Release);
+    fn wake(&self, turned: bool) {
+        if turned {
+            self.turned.store(true, Ordering::Release);
         }
         // A permit is kept if nobody waits at this moment, so no change between a look and a wait is missed.
         self.notify.notify_one();
@@ -130,10 +132,11 @@ impl Waker {
 }
 
 impl Watch {
-    /// Returns when the files may have changed since the last call; whether more than the journal's length may have.
+    /// Returns when the files may have changed since the last call; whether the latch was taken or somebody who wrote
+    /// one of them has closed it.
     pub(super) async fn changed(&self) -> bool {
         self.waker.notify.notified().await;
-        self.waker.ended.swap(false, Ordering::AcqRel)
+        self.waker.turned.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -177,7 +180,9 @@ async fn dispatch(events: AsyncFd<Arc<OwnedFd>>, shared: Weak<Shared>) {
         loop {
             match reader.next() {
                 Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => shared.wake_all(),
-                Ok(event) => shared.wake(event.wd(), event.file_name().map(|name| name.to_bytes())),
+                Ok(event) => {
+                    shared.wake(event.wd(), event.file_name().map(|name| name.to_bytes()), event.events());
+                }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => break,
             }

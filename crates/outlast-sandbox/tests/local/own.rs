@@ -26,6 +26,7 @@ pub fn cases() -> Vec<(&'static str, Run)> {
         ("own::a_shim_that_does_not_work_is_a_failure", a_shim_that_does_not_work_is_a_failure),
         ("own::a_dead_shim_is_noticed_and_its_tree_killed", a_dead_shim_is_noticed_and_its_tree_killed),
         ("own::a_shim_that_is_stopped_again_and_again", a_shim_that_is_stopped_again_and_again),
+        ("own::a_shim_that_is_stopped_is_woken", a_shim_that_is_stopped_is_woken),
         ("own::another_boot_is_dead", another_boot_is_dead),
         ("own::recycled_pids_are_left_alone", recycled_pids_are_left_alone),
         ("own::another_pid_namespace_is_unverified", another_pid_namespace_is_unverified),
@@ -152,21 +153,32 @@ fn a_dead_shim_is_noticed_and_its_tree_killed(local: Arc<Local>) {
         // The reader waits for the death, which changes no journal.
         let clock = scene.local.ports().clock;
         let before = clock.boot_ms();
-        let (read, ()) = tokio::join!(journal.read(4096, Duration::from_secs(600)), async {
-            clock.sleep(Duration::from_millis(50)).await;
-            assert!(process::signal(launch.shim, Signal::KILL).expect("signal"));
-        });
-        assert_eq!(read.expect("read"), outlast_sandbox::JournalRead::default());
-        assert!(clock.boot_ms() - before < 20_000);
-        let facts = scene.provider.facts(&scene.instance, &scene.run, &scene.secret).await.expect("facts");
-        assert!(!facts.shim_alive && facts.exit.is_none());
+        let (facts, ()) = tokio::join!(
+            async {
+                loop {
+                    let read = journal.read(4096, Duration::from_secs(600)).await.expect("read");
+                    assert_eq!(read, outlast_sandbox::JournalRead::default());
+                    let facts = scene.provider.facts(&scene.instance, &scene.run, &scene.secret).await;
+                    let facts = facts.expect("facts");
+                    if !facts.shim_alive {
+                        break facts;
+                    }
+                }
+            },
+            async {
+                clock.sleep(Duration::from_millis(50)).await;
+                assert!(process::signal(launch.shim, Signal::KILL).expect("signal"));
+            }
+        );
+        assert_eq!(facts.exit, None);
+        assert!(clock.boot_ms() - before < 20_000, "a reader must not sleep through the shim's death");
         let outcome = scene.kill().await;
         if let Fence::Subreaper { .. } = launch.fence {
             // The agent itself is gone; nobody can find the other one, and that is what is said.
             assert!(matches!(outcome, KillOutcome::Unverified { .. }), "{outcome:?}");
-            let left = census(&scene.marker);
-            assert_eq!(left.len(), 1, "{left:?}");
-            let left = process::identify(left[0]).expect("alive");
+            let left = || census(&scene.marker);
+            scene.until("the agent's own death", || left().len() == 1).await;
+            let left = process::identify(left()[0]).expect("alive");
             process::signal(left, Signal::KILL).expect("kill");
         } else {
             assert_eq!(outcome, KillOutcome::Dead);
@@ -204,6 +216,19 @@ fn a_shim_that_is_stopped_again_and_again(local: Arc<Local>) {
         assert_eq!(outcome, KillOutcome::Dead);
         assert!(census(&scene.marker).is_empty());
         assert!(!process::alive(shim), "a stuck shim must not keep its lock");
+    });
+}
+
+fn a_shim_that_is_stopped_is_woken(local: Arc<Local>) {
+    block_on(async {
+        let scene = Scene::new(&local).await;
+        let launch = scene.launch("touch up; while :; do sleep 1; done").await;
+        process::signal(launch.shim, Signal::STOP).expect("stop");
+        let (clock, before) = (local.ports().clock, local.ports().clock.boot_ms());
+        assert_eq!(scene.kill().await, KillOutcome::Dead);
+        assert!(clock.boot_ms() - before < 4_000);
+        let facts = scene.provider.facts(&scene.instance, &scene.run, &scene.secret).await.expect("facts");
+        assert_eq!(facts.exit.map(|exit| exit.exit), Some(143), "the shim itself has ended the run");
     });
 }
 

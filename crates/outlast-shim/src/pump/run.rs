@@ -279,12 +279,13 @@ impl Pump<'_> {
             && !self.stopping
             && self.cause.is_none()
             && self.fence.keeper.is_some()
-            && self.journal.written() == 0
+            && self.journal.written() <= Fallback::MAX_PRINTED
             && self.stderr.contains_any(&fallback.markers);
         if !due {
             return false;
         }
-        let note = format!("{}\n", sentinel::restart_note(self.scene.secret));
+        let end_of_line = if self.journal.is_mid_line() { "\n" } else { "" };
+        let note = format!("{end_of_line}{}\n", sentinel::restart_note(self.scene.secret));
         let now = sys::now_ms();
         let fate = self.journal.take(note.as_bytes(), now);
         if let Fate::Closed(cause) = fate {

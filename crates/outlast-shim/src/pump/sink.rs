@@ -30,6 +30,8 @@ pub(super) struct JournalSink<'a> {
     file: &'a OwnedFd,
     limit: u64,
     written: u64,
+    /// The last byte that is in the journal.
+    last: Option<u8>,
     /// Bytes that the disk has not taken yet, and when the first attempt failed.
     held: Option<(Vec<u8>, u64)>,
     closed: bool,
@@ -37,12 +39,17 @@ pub(super) struct JournalSink<'a> {
 
 impl<'a> JournalSink<'a> {
     pub(super) fn new(file: &'a OwnedFd, limit: u64) -> Self {
-        JournalSink { file, limit, written: 0, held: None, closed: false }
+        JournalSink { file, limit, written: 0, last: None, held: None, closed: false }
     }
 
     /// Bytes that are in the journal.
     pub(super) fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Whether its last line has no line break yet.
+    pub(super) fn is_mid_line(&self) -> bool {
+        self.last.is_some_and(|byte| byte != b'\n')
     }
 
     /// Whether bytes wait for the disk.
@@ -86,6 +93,7 @@ impl<'a> JournalSink<'a> {
                 Ok(0) => {}
                 Ok(written) => {
                     self.written += written as u64;
+                    self.last = bytes.get(written - 1).copied();
                     bytes = &bytes[written..];
                     // Progress earns new patience.
                     since = since.map(|_| now);

@@ -1,7 +1,10 @@
 //! Ends that nobody asked for.
 
 use outlast_core::journal::files;
+use outlast_core::journal::latch::Fence;
 use outlast_core::shim::FenceChoice;
+use outlast_shim::fence::cgroup;
+use outlast_shim::process;
 use rustix::process::Signal;
 
 use crate::bench::{Bench, fences, until};
@@ -34,9 +37,15 @@ fn the_agent_dies_with_its_shim() {
             bench.launch(&format!("trap '' TERM\n{others}\ntouch up; while :; do sleep 1; done"), fence);
         bench.until_file("up");
         assert!(bench.is_locked());
+        let launch = bench.launched();
+        // A keeper that cannot do anything any more dies too.
+        process::signal(bench.keeper(), Signal::STOP).expect("stop");
         shim.signal(Signal::KILL);
         shim.wait();
         bench.until_nothing_lives();
+        if let Fence::Cgroup { path, .. } = launch.fence {
+            cgroup::remove(std::path::Path::new(&path));
+        }
         assert!(!bench.is_locked(), "{fence:?}: the lock says that the shim lives, nothing else");
         assert_eq!(bench.exit(), None);
     }
@@ -52,7 +61,7 @@ fn a_killed_keeper_takes_the_tree_along() {
         );
         let shim = bench.launch(&script, fence);
         bench.until_file("up");
-        assert!(outlast_shim::process::signal(bench.keeper(), Signal::KILL).expect("kill"));
+        assert!(process::signal(bench.keeper(), Signal::KILL).expect("kill"));
         let (printed, record) = bench.ended(shim);
         assert_eq!(
             (printed.as_slice(), record.exit, record.signal),

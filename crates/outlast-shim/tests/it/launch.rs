@@ -79,6 +79,14 @@ fn rival(bench: &Bench) -> std::fs::File {
     file
 }
 
+fn until_at_the_lock(bench: &Bench, shim: &Shim) {
+    let fds = format!("/proc/{}/fd", shim.pid());
+    until("the shim at the lock", || {
+        let mut open = std::fs::read_dir(&fds).into_iter().flatten().flatten();
+        open.any(|fd| std::fs::read_link(fd.path()).is_ok_and(|path| path == bench.file(files::LOCK)))
+    });
+}
+
 #[test]
 fn a_rival_that_dies_is_succeeded() {
     let bench = Bench::new();
@@ -87,16 +95,33 @@ fn a_rival_that_dies_is_succeeded() {
     line.push(b'\n');
     let mut shim = Shim::spawn(bench.command());
     shim.send(&line);
-    let fds = format!("/proc/{}/fd", shim.pid());
-    until("the shim at the lock", || {
-        let mut open = std::fs::read_dir(&fds).into_iter().flatten().flatten();
-        open.any(|fd| std::fs::read_link(fd.path()).is_ok_and(|path| path == bench.file(files::LOCK)))
-    });
+    until_at_the_lock(&bench, &shim);
     assert_eq!(bench.latch(), LatchState::Free);
     drop(rival);
     shim.listen();
     assert_eq!(shim.report, Some(ShimReport::Launched));
     shim.wait();
+}
+
+#[test]
+fn a_sandbox_that_is_moved_away_is_gone() {
+    let bench = Bench::new();
+    let rival = rival(&bench);
+    let mut line = serde_json::to_vec(&bench.request("touch started", FenceChoice::Auto)).expect("json");
+    line.push(b'\n');
+    let mut shim = Shim::spawn(bench.command());
+    shim.send(&line);
+    until_at_the_lock(&bench, &shim);
+    let trash = bench.dir.path().join("trash");
+    std::fs::rename(bench.runs(), &trash).expect("move");
+    std::fs::create_dir(bench.runs()).expect("another of the same name");
+    drop(rival);
+    shim.listen();
+    assert!(matches!(shim.report, Some(ShimReport::SandboxGone { .. })), "{:?}", shim.report);
+    shim.wait();
+    for dir in [bench.runs(), trash] {
+        assert_eq!(outlast_shim::latch::read(&dir, &bench.enc).expect("latch"), LatchState::Free);
+    }
 }
 
 #[test]

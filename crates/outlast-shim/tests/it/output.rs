@@ -3,6 +3,7 @@
 use outlast_core::ErrorCode;
 use outlast_core::journal::{files, sentinel};
 use outlast_core::shim::{Fallback, FenceChoice, OutputLimits};
+use rustix::fs::inotify;
 use rustix::process::Signal;
 
 use crate::bench::{Bench, fences, now_ms};
@@ -45,7 +46,9 @@ fn leftovers_get_two_seconds() {
     for fence in fences() {
         let bench = Bench::new();
         let before = now_ms();
-        let script = "(sleep 0.5; echo late) & (trap '' TERM; sleep 1000; echo never) & echo early";
+        // One of them is an orphan before the agent ends.
+        let script =
+            "((sleep 0.5; echo late) &); (trap '' TERM; sleep 1000; echo never) & sleep 0.1; echo early";
         let shim = bench.launch(script, fence);
         let (printed, record) = bench.ended(shim);
         let took = now_ms() - before;
@@ -107,6 +110,65 @@ fn a_stopped_second_attempt_stops() {
         assert_eq!((String::from_utf8_lossy(&printed).into_owned(), record.exit), (expected, 143));
         assert!(bench.census().is_empty());
     }
+}
+
+#[test]
+fn a_second_attempt_after_a_few_words_but_not_after_work() {
+    let most = Fallback::MAX_PRINTED;
+    let note = format!("{}\nsecond\n", sentinel::restart_note(&Bench::secret()));
+    let full = "x".repeat(most as usize);
+    for (script, expected, exit) in [
+        ("echo lost".to_owned(), format!("lost\n{note}"), 0),
+        ("printf lost".to_owned(), format!("lost\n{note}"), 0),
+        (format!("head -c {most} /dev/zero | tr '\\0' x"), format!("{full}\n{note}"), 0),
+        (format!("head -c {} /dev/zero | tr '\\0' x", most + 1), format!("{full}x"), 1),
+    ] {
+        let bench = Bench::new();
+        let mut request = bench.request(&format!("{script}; echo gone >&2; exit 1"), FenceChoice::Auto);
+        let command = bench.shell("echo second");
+        request.fallback = Some(Fallback { markers: vec!["gone".into()], command });
+        let (printed, record) = bench.ended(bench.start(&request));
+        assert_eq!(String::from_utf8_lossy(&printed), expected, "{script}");
+        assert_eq!(record.exit, exit, "{script}");
+    }
+}
+
+#[test]
+fn the_second_attempt_comes_after_the_first_ones_leftovers() {
+    for fence in fences() {
+        let bench = Bench::new();
+        let mut request = bench.request("(trap '' TERM; sleep 1000) & echo gone >&2; exit 1", fence);
+        request.fallback =
+            Some(Fallback { markers: vec!["gone".into()], command: bench.shell("echo second") });
+        let shim = bench.start(&request);
+        let (printed, record) = bench.ended(shim);
+        let expected = format!("{}\nsecond\n", sentinel::restart_note(&Bench::secret()));
+        assert_eq!((String::from_utf8_lossy(&printed).into_owned(), record.exit), (expected, 0), "{fence:?}");
+    }
+}
+
+/// A reader that sees the sentinel's first byte can find out that it is not the agent's.
+#[test]
+fn the_exit_is_written_before_the_sentinel() {
+    let bench = Bench::new();
+    let inotify =
+        inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).expect("inotify");
+    inotify::add_watch(&inotify, bench.runs(), inotify::WatchFlags::MODIFY).expect("watch");
+    let shim = bench.launch("printf x", FenceChoice::Auto);
+    bench.ended(shim);
+    let mut written = Vec::new();
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&inotify, &mut buffer);
+    while let Ok(event) = events.next() {
+        written.push(event.file_name().expect("name").to_string_lossy().into_owned());
+    }
+    let last = |suffix: &str| written.iter().rposition(|name| name.ends_with(suffix)).expect("written");
+    assert!(last(files::EXIT) < last(files::JOURNAL), "{written:?}");
+    assert_eq!(
+        written.iter().filter(|name| name.ends_with(files::JOURNAL)).count(),
+        2,
+        "one append each: {written:?}"
+    );
 }
 
 #[test]

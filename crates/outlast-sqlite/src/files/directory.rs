@@ -71,15 +71,25 @@ pub(crate) fn make_database(data_dir: &Path, owner: &OwnerId) -> Result<(), Stor
     let fresh = data_dir.join(format!(".{DATABASE}.{}", outlast_core::encoding::encode(owner.as_str())));
     let made = (|| {
         drop(std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?);
-        // A link, unlike a rename, never replaces the file of a process that was faster.
-        let linked = match std::fs::hard_link(&fresh, &file) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            other => other,
-        };
+        let placed = place(&fresh, &file);
         let _ = std::fs::remove_file(&fresh);
-        linked
+        placed
     })();
     made.map_err(|error| unavailable(format!("cannot make {}: {error}", file.display())))
+}
+
+/// Gives the file its name, unless a process that was faster has: its file is never replaced, since it is in use.
+fn place(fresh: &Path, file: &Path) -> std::io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    // Not every file system has links, nor every one renames that replace nothing.
+    let placed = std::fs::hard_link(fresh, file).or_else(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(renameat_with(CWD, fresh, CWD, file, RenameFlags::NOREPLACE)?),
+    });
+    match placed {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }, Step { version
 pub(super) const CURRENT: i64 = STEPS[STEPS.len() - 1].version;
 
 /// `runs` holds what changes often, so it stays small; what is written once and may be large is in `specs`. An event's
-/// key is `run << 32 | seq`: one tree, ordered as it is read, with a number as its key.
+/// key is `run << 32 | seq`: one tree, ordered as it is read, with a number as its key. Measured against a table
+/// `WITHOUT ROWID` (reads small events at 3/4 of the speed and those of a megabyte at 1/7, since its pages keep less of
+/// a row) and one with an index beside it (writes 64 runs in turns faster, reads them seven times slower).
 const V1: &str = r#"
 CREATE TABLE meta (
     schema_version INTEGER NOT NULL,

@@ -122,6 +122,7 @@ fn timespec(time: Duration) -> Timespec {
 fn look(wal: &Path, stop: &OwnedFd, queue: &Queue) {
     let every = timespec(LOOK_EVERY);
     let mut seen = None;
+    let mut repeats = 0;
     loop {
         let mut waiting = [PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)];
         if !matches!(poll(&mut waiting, Some(&every)), Ok(0) | Err(rustix::io::Errno::INTR)) {
@@ -130,6 +131,10 @@ fn look(wal: &Path, stop: &OwnedFd, queue: &Queue) {
         let facts = std::fs::metadata(wal).ok().map(|facts| (facts.len(), facts.modified().ok()));
         if facts != seen {
             seen = facts;
+            repeats = LAST_REPEAT.as_millis() / LOOK_EVERY.as_millis();
+        }
+        if repeats > 0 {
+            repeats -= 1;
             queue.look();
         }
     }

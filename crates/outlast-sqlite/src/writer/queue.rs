@@ -106,3 +106,72 @@ impl Queue {
         jobs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use outlast_store::StoreError;
+
+    use super::*;
+    use crate::writer::Write;
+
+    /// The order in which the writes of the next batch come, by what their callers are told.
+    fn batch(
+        queue: &Queue,
+        waiting: &mut Vec<(String, tokio::sync::oneshot::Receiver<Result<(), StoreError>>)>,
+    ) -> Vec<String> {
+        let Task::Write(jobs, _) = queue.next() else { panic!("nothing to write") };
+        let mut order = Vec::new();
+        for job in jobs {
+            job.answer(Err(crate::failure::unavailable("now")), queue);
+            waiting.retain_mut(|(name, answer)| {
+                let told = answer.try_recv().is_ok();
+                if told {
+                    order.push(name.clone());
+                }
+                !told
+            });
+        }
+        order
+    }
+
+    #[test]
+    fn urgent_writes_go_first_and_the_others_are_not_forgotten() {
+        let queue = Queue::default();
+        let mut waiting = Vec::new();
+        let mut push = |name: String, urgency| {
+            let (job, answer) = Write::new(|_| Ok(Ok(())));
+            assert!(queue.push(Box::new(job), urgency).is_ok());
+            waiting.push((name, answer));
+        };
+        for n in 0..300 {
+            push(format!("normal {n}"), Urgency::Normal);
+        }
+        for n in 0..300 {
+            push(format!("urgent {n}"), Urgency::Urgent);
+        }
+        let first = batch(&queue, &mut waiting);
+        assert_eq!(first.len(), BATCH);
+        let urgent = BATCH - KEPT;
+        let expected =
+            (0..urgent).map(|n| format!("urgent {n}")).chain((0..KEPT).map(|n| format!("normal {n}")));
+        assert!(first.into_iter().eq(expected));
+        let second = batch(&queue, &mut waiting);
+        assert_eq!(
+            (second[0].as_str(), second.last().map(String::as_str)),
+            ("urgent 224", Some("normal 211"))
+        );
+        assert_eq!(batch(&queue, &mut waiting).len(), 88);
+        assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn a_closed_queue_takes_nothing_and_gives_what_it_has() {
+        let queue = Queue::default();
+        let job = || Write::<_, (), StoreError>::new(|_| Ok(Ok(()))).0;
+        assert!(queue.push(Box::new(job()), Urgency::Normal).is_ok());
+        queue.close();
+        assert!(queue.push(Box::new(job()), Urgency::Urgent).is_err());
+        assert!(matches!(queue.next(), Task::Write(jobs, _) if jobs.len() == 1));
+        assert!(matches!(queue.next(), Task::End));
+    }
+}

@@ -18,7 +18,9 @@ const LOOK_AT_WAL_EVERY: u32 = 64;
 /// A write-ahead log of more bytes than this is emptied, if need be by waiting for readers.
 const WAL_LIMIT: u64 = 16 << 20;
 /// How long that waits. A page is read in less; who reads for longer is no part of Outlast.
-const READER_WAIT: Duration = Duration::from_millis(100);
+const READER_WAIT: Duration = Duration::from_millis(250);
+/// Bytes of a page in the log, with its head.
+const FRAME: u64 = 4096 + 24;
 
 /// What the writer's thread owns.
 pub(crate) struct Writer {
@@ -68,7 +70,9 @@ impl Writer {
             }
             if commits >= LOOK_AT_WAL_EVERY {
                 commits = 0;
-                bound_wal(&mut db, &shared, &mut limit);
+                if let Err(error) = bound_wal(&mut db, &shared, &mut limit) {
+                    tracing::warn!(%error, "cannot look after the write-ahead log");
+                }
             }
         }
         // Before the end is told: closing the last connection empties the write-ahead log.
@@ -96,23 +100,29 @@ fn data_version(db: &Connection) -> Option<i64> {
 
 /// SQLite empties the log by itself as long as no reader is in the way at that moment. Under readers that take turns
 /// without a gap it would grow for ever, so at some size the writer waits for the pages that are being read.
-fn bound_wal(db: &mut Connection, shared: &Shared, limit: &mut u64) {
-    let wal = shared.wal_path();
-    let Ok(size) = std::fs::metadata(&wal).map(|facts| facts.len()) else { return };
+fn bound_wal(db: &mut Connection, shared: &Shared, limit: &mut u64) -> rusqlite::Result<()> {
+    // Not the file's size: the file is overwritten from its start, and keeps the size that it had.
+    let (_, frames) = checkpoint(db, "PRAGMA wal_checkpoint(NOOP)")?;
+    let size = frames * FRAME;
     if size <= *limit {
-        return;
+        return Ok(());
     }
-    let emptied = connection::wait_for_locks(db, READER_WAIT)
-        .and_then(|()| db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get::<_, bool>(0)))
-        .map(|busy| !busy);
-    if let Err(error) = connection::wait_for_locks(db, shared.lock_wait) {
-        tracing::warn!(%error, "cannot set the time to wait for locks");
-    }
-    if matches!(emptied, Ok(true)) {
+    connection::wait_for_locks(db, READER_WAIT)?;
+    let emptied = checkpoint(db, "PRAGMA wal_checkpoint(RESTART)");
+    connection::wait_for_locks(db, shared.lock_wait)?;
+    if matches!(emptied, Ok((false, _))) {
         *limit = WAL_LIMIT;
     } else {
-        // Writes must not wait for such a reader again and again.
-        *limit = size.saturating_mul(2);
-        tracing::warn!(path = %wal.display(), size, ?emptied, "somebody reads for long: the write-ahead log grows");
+        // Not at every look: writes must not wait for such a reader all the time.
+        *limit = size + WAL_LIMIT;
+        let path = shared.wal_path();
+        tracing::warn!(path = %path.display(), size, ?emptied, "somebody reads for long: the write-ahead log grows");
     }
+    Ok(())
+}
+
+/// Whether somebody was in the way, and how many frames the log has.
+fn checkpoint(db: &Connection, pragma: &str) -> rusqlite::Result<(bool, u64)> {
+    let mut statement = db.prepare_cached(pragma)?;
+    statement.query_row([], |row| Ok((row.get(0)?, u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0))))
 }

@@ -1,5 +1,8 @@
 //! The embedded store: what every store promises, and what only files, locks and processes can break.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+#![allow(clippy::disallowed_methods, reason = "these tests are about real processes, on the real clock")]
+
 mod abandoned;
 mod conformance;
 mod full;

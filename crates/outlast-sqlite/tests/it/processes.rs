@@ -24,7 +24,7 @@ async fn a_process_that_drives() {
     let token = host.accept_with(request).await.token;
     let mut tail = host.append(&token, 1, &["from the other"]).await.unwrap().tail.0;
     println!("driving");
-    for byte in std::io::stdin().bytes() {
+    for byte in std::io::stdin().lock().bytes() {
         byte.unwrap();
         match host.append(&token, tail, &["more from the other"]).await {
             Ok(appended) => {

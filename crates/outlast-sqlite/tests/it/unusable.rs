@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use outlast_core::run::Purpose;
 use outlast_core::{RunId, Seq};
 use outlast_store::{ReadError, StoreError};
 use rusqlite::Connection;
@@ -80,4 +81,46 @@ async fn a_row_that_makes_no_sense() {
         told(&host.store.run(&host.tenant, &run).await.unwrap_err(), &file);
         let _ = raw.execute_batch(mended);
     }
+}
+
+/// One write that cannot be done does not take those with it that share its commit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_fails_fails_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path(), "here");
+    let mut tokens = Vec::new();
+    for run in ["r0", "bad", "r1", "r2"] {
+        tokens.push(host.accept(run, run).await.token);
+    }
+    let released = host.accept("claimed", "claimed").await.token;
+    host.store.release(&released).await.unwrap();
+    let raw = Connection::open(dir.path().join("outlast.db")).unwrap();
+    raw.execute_batch("UPDATE runs SET status = 'dancing' WHERE run_id = 'bad'").unwrap();
+    for tail in 1..6 {
+        // While the database is held, they gather.
+        raw.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let writing: Vec<_> = tokens
+            .iter()
+            .map(|token| {
+                let (host, token) = (host.clone(), token.clone());
+                tokio::spawn(async move { host.append(&token, tail, &["x"]).await })
+            })
+            .collect();
+        let claiming = tokio::spawn({
+            let host = host.clone();
+            async move { host.claim("claimed", Purpose::Drive).await }
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        raw.execute_batch("COMMIT").unwrap();
+        for (n, task) in writing.into_iter().enumerate() {
+            let answer = task.await.unwrap();
+            assert_eq!(answer.is_ok(), n != 1, "{n}: {answer:?}");
+        }
+        // The first attempt of the batch has left nothing behind, so the second one grants it.
+        let claimed = claiming.await.unwrap().unwrap();
+        assert_eq!(claimed.token.epoch, tail + 1);
+        host.store.release(&claimed.token).await.unwrap();
+    }
+    raw.execute_batch("UPDATE runs SET status = 'running' WHERE run_id = 'bad'").unwrap();
+    assert_eq!((host.log("bad").await.len(), host.log("r2").await.len()), (1, 6));
 }

@@ -3,7 +3,7 @@
 //! A backend implements [`Backend`] for its tests and calls [`crate::conformance_tests!`], which makes one named
 //! `#[test]` of each case; each gets a fresh backend.
 //!
-//! ```ignore
+//! ```
 //! use std::sync::Arc;
 //! use outlast_core::OwnerId;
 //! use outlast_store::conformance::Backend;
@@ -19,6 +19,7 @@
 //! }
 //!
 //! outlast_store::conformance_tests!(Memory(MemoryStore::new(Ports::system())));
+//! # fn main() {}
 //! ```
 
 mod backend;

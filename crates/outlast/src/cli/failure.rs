@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use outlast_core::ErrorCode;
 use serde_json::json;
 
+use super::render::printable_text;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
@@ -53,7 +55,7 @@ impl Failure {
         if json {
             eprintln!("{}", json!({"error": {"code": self.code, "message": self.message}}));
         } else {
-            eprintln!("outlast: {}", self.message);
+            eprintln!("outlast: {}", printable_text(&self.message));
         }
         ExitCode::from(self.status)
     }

@@ -51,3 +51,12 @@ impl Signals {
         }
     }
 }
+
+/// What a future yields, unless a signal comes first.
+pub async fn unless_left<T>(signals: &mut Signals, future: impl Future<Output = T>) -> Result<T, Leave> {
+    tokio::select! {
+        biased;
+        leave = signals.next() => Err(leave),
+        value = future => Ok(value),
+    }
+}

@@ -156,7 +156,12 @@ impl Config {
                     config.file = Some(path);
                     return Ok(config);
                 }
-                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && named.is_none() => {}
+                // A data directory that is none is for whoever opens it to complain about.
+                Err(cause)
+                    if matches!(
+                        cause.kind(),
+                        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                    ) && named.is_none() => {}
                 Err(cause) => return Err(ConfigError::Read { path, cause }),
             }
         }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{
-    Bench, Finished, Marker, Ordinary, Proc, eventually, is_stopped, numbered_agent, numbered_text,
+    Bench, Finished, Marker, Ordinary, Proc, eventually, is_stopped, kill9, numbered_agent, numbered_text,
     stubborn_agent, wait_for_tree,
 };
 
@@ -19,7 +19,11 @@ const GONE_WITHIN: Duration = Duration::from_secs(8);
 const ABORTED: i32 = 143;
 
 fn config(fence: &str) -> String {
-    format!("[sandbox]\nfence = \"{fence}\"\n[driver]\nlease = \"1500ms\"\n")
+    with_lease(fence, "1500ms")
+}
+
+fn with_lease(fence: &str, lease: &str) -> String {
+    format!("[sandbox]\nfence = \"{fence}\"\n[driver]\nlease = \"{lease}\"\n")
 }
 
 /// The arguments of `outlast run` of the command in the bench's workspace.
@@ -76,7 +80,7 @@ fn is_granted(bench: &Bench, fence: &str, user: &str) -> bool {
         return true;
     }
     assert!(matches!(fence, "pid-namespace" | "cgroup"), "{fence} is to be had everywhere: {}", tried.stderr);
-    eprintln!("SKIPPED fence {fence} as {user}: {}", tried.stderr.trim());
+    eprintln!("SKIPPED fence {fence} as {user}: {}", tried.stdout.trim());
     false
 }
 
@@ -92,13 +96,15 @@ enum Driver {
 /// that a process that ignores SIGTERM is given.
 fn under_every_fence(driver: Driver) {
     let ordinary = Ordinary::new();
+    // Longer than it would leave time for: who cancels must not wait for a frozen driver before they kill.
+    let lease = if driver == Driver::Frozen { "6s" } else { "1500ms" };
     std::thread::scope(|scope| {
         for fence in ["auto", "pid-namespace", "cgroup", "subreaper"] {
             for user in [None, ordinary.as_ref()] {
                 scope.spawn(move || {
                     let bench = match user {
-                        None => Bench::with_config(&config(fence)),
-                        Some(ordinary) => ordinary.bench(&config(fence)),
+                        None => Bench::with_config(&with_lease(fence, lease)),
+                        Some(ordinary) => ordinary.bench(&with_lease(fence, lease)),
                     };
                     let user = if user.is_some() { "an ordinary user" } else { "who runs the tests" };
                     if is_granted(&bench, fence, user) {
@@ -122,9 +128,7 @@ fn tree_is_gone(bench: &Bench, state: Driver) {
         Driver::Alive => {}
         Driver::Killed => driver.take().expect("driver").kill9(),
         Driver::Frozen => {
-            let frozen = driver.as_ref().expect("driver");
-            frozen.signal(Signal::STOP);
-            eventually("frozen", || is_stopped(frozen.pid()).then_some(()));
+            freeze(bench, driver.as_ref().expect("driver"), false);
         }
     }
     cancel(bench, "r", &marker);
@@ -144,6 +148,21 @@ fn tree_is_gone(bench: &Bench, state: Driver) {
     assert_eq!(marker.alive(), [], "nothing has come back");
 }
 
+/// Freezes a driver inside of a transaction, or between two.
+fn freeze(bench: &Bench, driver: &Proc, inside: bool) {
+    let path = bench.data_dir().join("outlast.db");
+    eventually("frozen", || {
+        driver.signal(Signal::STOP);
+        eventually("stopped", || is_stopped(driver.pid()).then_some(()));
+        let connection = rusqlite::Connection::open(&path).expect("open");
+        let locked = connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_err();
+        if locked != inside {
+            driver.signal(Signal::CONT);
+        }
+        (locked == inside).then_some(())
+    });
+}
+
 #[test]
 fn the_whole_tree_is_gone_in_time() {
     under_every_fence(Driver::Alive);
@@ -157,6 +176,21 @@ fn the_same_when_the_driver_was_killed() {
 #[test]
 fn the_same_when_the_driver_is_frozen() {
     under_every_fence(Driver::Frozen);
+}
+
+#[test]
+fn the_same_when_it_is_frozen_inside_a_transaction() {
+    let bench = Bench::new();
+    let marker = Marker::new("inside");
+    let script = "while :; do echo line; sleep 0.005; done";
+    let args = run_args(&bench, "r", &["sh", "-c", script, &marker.0].map(str::to_owned));
+    let mut driver = bench.spawn(&args);
+    driver.wait_for("line");
+    freeze(&bench, &driver, true);
+    cancel(&bench, "r", &marker);
+    driver.signal(Signal::CONT);
+    assert_eq!(driver.finish().code(), ABORTED);
+    check_aborted(&bench, "r", &args);
 }
 
 #[test]
@@ -378,7 +412,7 @@ fn a_recycled_pid_is_never_killed() {
         let driver = bench.spawn(&args);
         let shim = eventually("the shim", || bench.latch("r").and(bench.shim("r")));
         driver.kill9();
-        kill(shim);
+        kill9(shim);
         eventually("the shim is gone", || bench.shim("r").is_none().then_some(()));
         // Somebody else has the pids of the latch now.
         let mut stranger = std::process::Command::new("tail");
@@ -404,11 +438,6 @@ fn a_recycled_pid_is_never_killed() {
         }
         stranger.kill9();
     }
-}
-
-fn kill(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).expect("pid");
-    rustix::process::kill_process(pid, Signal::KILL).expect("kill");
 }
 
 #[test]

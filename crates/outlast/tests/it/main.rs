@@ -1,9 +1,16 @@
 //! The promises, end to end: real processes, real signals, the real binary.
 
 mod cancelled;
+mod configuration;
+mod conversation;
+mod embed;
 mod failures;
 mod frozen;
+mod human;
+mod identity;
 mod killed;
 mod output;
+mod real_agents;
 mod store;
 mod support;
+mod viewers;

@@ -22,7 +22,8 @@ fn lock(bench: &Bench) -> Connection {
 }
 
 /// An agent that says in a file of its own what it prints.
-const AGENT: &str = "i=0; while [ ! -e go ]; do echo \"line $i\"; echo $i >> own; i=$((i+1)); sleep 0.05; done";
+const AGENT: &str =
+    "i=0; while [ ! -e go ]; do echo \"line $i\"; echo $i >> own; i=$((i+1)); sleep 0.05; done";
 
 fn run_args(bench: &Bench, run: &str) -> Vec<String> {
     let workspace = bench.workspace();
@@ -133,6 +134,9 @@ fn with_a_run() -> Bench {
     let script = "i=0; while [ $i -lt 2000 ]; do echo \"line $i\"; i=$((i+1)); done";
     let ended = bench.outlast(["run", "--run-id", "r", "--", "sh", "-c", script]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    // Everything is in the file itself, and nothing in the log beside it.
+    let connection = Connection::open(database(&bench)).expect("open");
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("checkpoint");
     bench
 }
 

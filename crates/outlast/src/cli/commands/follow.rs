@@ -1,23 +1,24 @@
 //! Following a run at a terminal, or in a pipe.
 
-use std::io::Write;
+use std::time::Duration;
 
 use outlast_core::RunId;
 use outlast_core::run::{CancelReason, OnDisconnect, RunRecord, Status};
 use outlast_runtime::{Host, KeepEnd, Keeper, Presence, Seen, Viewer};
-use outlast_store::ReadError;
+use outlast_store::{Clock, ReadError, SystemClock};
 
 use super::run::quote;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::render::Output;
-use crate::cli::signals::{Leave, Signals};
-use crate::{ErrorCode, Offset};
+use crate::cli::signals::{Leave, Signals, unless_left};
+use crate::ErrorCode;
 
 /// What is followed.
 pub struct Follow<'a> {
     pub run_id: &'a RunId,
-    pub from: Offset,
+    /// The reader, at the place from which on events are shown.
+    pub viewer: Viewer,
     pub on_disconnect: OnDisconnect,
 }
 
@@ -31,7 +32,9 @@ enum End {
 }
 
 /// How long a viewer that leaves waits for a cancel that it has asked for.
-const CANCEL_PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
+const CANCEL_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a viewer that leaves waits until what it has shown is read.
+const READ_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Prints the log from the offset on until it is closed or the viewer leaves, while the keeper sees to it that somebody
 /// drives the run.
@@ -44,13 +47,14 @@ pub async fn follow(
     signals: &mut Signals,
 ) -> Result<u8, Failure> {
     let presence = presence.into();
-    let mut viewer = host.view(what.run_id, what.from).await.map_err(read_failure)?;
-    let mut output = Output::stream(context.json);
+    let mut viewer = what.viewer;
+    let mut output = Output::stream(context.json)?;
     let end = watch(&mut viewer, &mut output, &mut keeper, signals).await;
     let end = match end {
         Ok(end) => end,
         Err(failure) => {
             leave(keeper, presence).await;
+            drain(&mut output, signals).await;
             return Err(failure);
         }
     };
@@ -63,6 +67,7 @@ pub async fn follow(
         }
         End::Stuck(end) => {
             leave(None, presence).await;
+            drain(&mut output, signals).await;
             Err(stuck(end, what.run_id))
         }
         End::Left(_) | End::PipeClosed => {
@@ -70,9 +75,14 @@ pub async fn follow(
                 End::Left(leave) => leave.status(),
                 _ => 141,
             };
-            output.interrupted();
             leave(keeper, presence).await;
-            if what.on_disconnect == OnDisconnect::Cancel {
+            let clock = SystemClock::new();
+            tokio::select! {
+                biased;
+                _ = output.finish() => {}
+                () = clock.sleep(READ_PATIENCE) => {}
+            }
+            if what.on_disconnect == OnDisconnect::Cancel && is_unwatched(host, what.run_id).await? {
                 eprintln!("outlast: the last viewer left; cancelling the run");
                 host.cancel(what.run_id, CancelReason::Disconnect, CANCEL_PATIENCE)
                     .await
@@ -88,6 +98,12 @@ pub async fn follow(
     }
 }
 
+/// Whether no viewer is left. This one counts no longer; whether another does, in whatever process, is the store's to
+/// say.
+async fn is_unwatched(host: &Host, run_id: &RunId) -> Result<bool, Failure> {
+    Ok(host.run(run_id).await?.is_some_and(|run| run.detached_since.is_some()))
+}
+
 async fn watch(
     viewer: &mut Viewer,
     output: &mut Output,
@@ -95,54 +111,50 @@ async fn watch(
     signals: &mut Signals,
 ) -> Result<End, Failure> {
     loop {
-        let written = match viewer.next().await.map_err(read_failure)? {
-            Seen::Events(page) => {
-                let written = page.events.iter().try_for_each(|event| output.event(event));
-                // Between two pages a replay of a long log still heeds a signal.
-                if let Some(leave) = poll_now(signals).await {
-                    return Ok(End::Left(leave));
-                }
-                written
-            }
-            Seen::Closed => return output.flush().map_or_else(closed_pipe, |()| Ok(End::Closed)),
+        let seen = match unless_left(signals, viewer.next()).await {
+            Ok(seen) => seen.map_err(read_failure)?,
+            Err(leave) => return Ok(End::Left(leave)),
+        };
+        match &seen {
+            Seen::Events(page) => page.events.iter().for_each(|event| output.event(event)),
             Seen::Expired => {
                 return Err(Failure::new(
                     ErrorCode::CursorExpired,
                     "the run's events have aged out; `outlast show RUN --messages` has its transcript",
                 ));
             }
-            Seen::CaughtUp => {
-                let flushed = output.flush();
-                if flushed.is_ok() {
-                    tokio::select! {
-                        biased;
-                        leave = signals.next() => return Ok(End::Left(leave)),
-                        end = ended(keeper) => if let Some(end) = end { return Ok(End::Stuck(end)) },
-                        () = viewer.wait() => {}
-                    }
-                }
-                flushed
+            Seen::Closed | Seen::CaughtUp => {}
+        }
+        // Only this reader waits for whoever reads its output.
+        let closed = seen == Seen::Closed;
+        let printed = async { if closed { output.finish().await } else { output.flush().await } };
+        match unless_left(signals, printed).await {
+            Ok(Ok(())) if closed => return Ok(End::Closed),
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return closed_pipe(error),
+            Err(leave) => return Ok(End::Left(leave)),
+        }
+        if seen == Seen::CaughtUp {
+            tokio::select! {
+                biased;
+                leave = signals.next() => return Ok(End::Left(leave)),
+                end = ended(keeper) => if let Some(end) = end { return Ok(End::Stuck(end)) },
+                () = viewer.wait() => {}
             }
-        };
-        if let Err(error) = written {
-            return closed_pipe(error);
         }
     }
+}
+
+/// Waits until everything that was shown is read, or the viewer leaves.
+async fn drain(output: &mut Output, signals: &mut Signals) {
+    // What comes after it is another failure, which is reported.
+    let _ = unless_left(signals, output.finish()).await;
 }
 
 fn closed_pipe(error: std::io::Error) -> Result<End, Failure> {
     match error.kind() {
         std::io::ErrorKind::BrokenPipe => Ok(End::PipeClosed),
         _ => Err(Failure::new(ErrorCode::Internal, format!("cannot write to standard output: {error}"))),
-    }
-}
-
-/// A signal that has already come.
-async fn poll_now(signals: &mut Signals) -> Option<Leave> {
-    tokio::select! {
-        biased;
-        leave = signals.next() => Some(leave),
-        () = tokio::task::yield_now() => None,
     }
 }
 
@@ -168,7 +180,6 @@ async fn leave(keeper: Option<Keeper>, presence: Option<Presence>) {
     if let Some(presence) = presence {
         presence.leave().await;
     }
-    let _ = std::io::stdout().flush();
 }
 
 fn stuck(end: KeepEnd, run_id: &RunId) -> Failure {
@@ -180,7 +191,7 @@ fn stuck(end: KeepEnd, run_id: &RunId) -> Failure {
     }
 }
 
-fn read_failure(error: ReadError) -> Failure {
+pub(super) fn read_failure(error: ReadError) -> Failure {
     match error {
         ReadError::RunNotFound(run_id) => Failure::not_found(run_id),
         ReadError::OffsetAhead { .. } => Failure::new(ErrorCode::OffsetAhead, error),

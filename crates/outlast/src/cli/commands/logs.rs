@@ -3,6 +3,7 @@
 use outlast_core::RunId;
 use outlast_runtime::Seen;
 
+use super::follow::read_failure;
 use crate::cli::args::RunArg;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
@@ -15,34 +16,28 @@ pub async fn logs(context: &Context, args: &RunArg) -> Result<u8, Failure> {
     let local = context.open().await?;
     let host = local.host();
     let run = host.run(&run_id).await?.ok_or_else(|| Failure::not_found(&run_id))?;
-    let mut viewer = host
-        .view(&run_id, Offset::After(Seq::START))
-        .await
-        .map_err(|error| Failure::new(ErrorCode::Internal, error))?;
-    let mut output = Output::stream(context.json);
-    loop {
-        match viewer.next().await.map_err(|error| Failure::new(ErrorCode::Internal, error))? {
+    let mut viewer = host.view(&run_id, Offset::After(Seq::START)).await.map_err(read_failure)?;
+    let mut output = Output::stream(context.json)?;
+    let (printed, open) = loop {
+        match viewer.next().await.map_err(read_failure)? {
             Seen::Events(page) => {
-                let written = page.events.iter().try_for_each(|event| output.event(event));
-                if written.is_err() {
-                    return Ok(141);
+                page.events.iter().for_each(|event| output.event(event));
+                if let Err(error) = output.flush().await {
+                    break (Err(error), false);
                 }
             }
             Seen::Expired => {
                 return Err(Failure::new(ErrorCode::CursorExpired, "the run's events have aged out"));
             }
-            Seen::Closed => break,
-            Seen::CaughtUp => {
-                output.interrupted();
-                if !context.json {
-                    super::ps::tell_undriven(host, &run).await;
-                }
-                break;
-            }
+            Seen::Closed => break (output.finish().await, false),
+            Seen::CaughtUp => break (output.finish().await, true),
         }
-    }
-    if output.flush().is_err() {
+    };
+    if printed.is_err() {
         return Ok(141);
+    }
+    if open && !context.json {
+        super::ps::tell_undriven(host, &run).await;
     }
     local.close().await;
     Ok(0)

@@ -8,11 +8,11 @@ use outlast_core::{RunId, Seq, ThreadId};
 use outlast_runtime::{KeepEnd, Start};
 use outlast_store::{Entropy, SystemEntropy};
 
-use super::follow::{Follow, follow};
+use super::follow::{Follow, follow, read_failure};
 use crate::cli::args::RunArgs;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
-use crate::cli::signals::Signals;
+use crate::cli::signals::{Signals, unless_left};
 use crate::{Offset, StartError};
 
 pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
@@ -20,19 +20,27 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
     let mut signals = Signals::catch()?;
     let local = context.open().await?;
     let host = local.host();
-    let (run_id, thread_id) = (start.run_id.clone(), start.thread_id.clone());
+    let run_id = start.run_id.clone();
+    // The record is written whole or not at all. A store that is away for long must not hold a terminal.
+    let started = match unless_left(&mut signals, host.start(start)).await {
+        Ok(started) => started.map_err(|error: StartError| Failure::new(error.code(), error))?,
+        Err(leave) => {
+            eprintln!("outlast: interrupted while run {run_id} was being recorded; `outlast ps` tells whether it was");
+            return Ok(leave.status());
+        }
+    };
     if !args.detach {
-        eprintln!("outlast: run {run_id} on thread {thread_id}");
+        // The record's thread: where the same request was made before, the one that was drawn now is no thread.
+        eprintln!("outlast: run {run_id} on thread {}", started.run.thread_id);
     }
-    // The record is written whole or not at all; a signal meanwhile is answered right after.
-    let started = host.start(start).await.map_err(|error: StartError| Failure::new(error.code(), error))?;
     let status = if args.detach {
         detach(context, host, started).await
     } else {
         let presence = host.watch(&run_id);
         let on_disconnect = started.run.on_disconnect;
         let keeper = host.keep(started);
-        let follower = Follow { run_id: &run_id, from: Offset::After(Seq::START), on_disconnect };
+        let viewer = host.view(&run_id, Offset::After(Seq::START)).await.map_err(read_failure)?;
+        let follower = Follow { run_id: &run_id, viewer, on_disconnect };
         follow(context, host, follower, Some(keeper), presence, &mut signals).await
     };
     local.close().await;
@@ -158,10 +166,16 @@ fn real_dir(dir: &Path) -> Result<String, Failure> {
     real.into_os_string().into_string().map_err(|_| fail(&"its path is not UTF-8"))
 }
 
-/// An id as a shell takes it.
+/// An id as a shell takes it, and as this program then takes it.
 pub(super) fn quote(text: &str) -> String {
+    if text.starts_with('-') {
+        return format!("-- {}", quote_words(text));
+    }
+    quote_words(text)
+}
+
+fn quote_words(text: &str) -> String {
     let plain = !text.is_empty()
-        && !text.starts_with('-')
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:@%+=".contains(&b));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
@@ -174,6 +188,7 @@ mod tests {
     fn ids_for_a_shell() {
         assert_eq!(quote("run-1"), "run-1");
         assert_eq!(quote("a'b; rm -rf ~"), r"'a'\''b; rm -rf ~'");
-        assert_eq!(quote("-d"), "'-d'");
+        assert_eq!(quote("-d"), "-- -d");
+        assert_eq!(quote("- d"), "-- '- d'");
     }
 }

@@ -65,7 +65,7 @@ fn record(out: &mut impl Write, run: &RunRecord, note: &str) -> std::io::Result<
         line("exit status", code.to_string())?;
     }
     if let Some(error) = &run.error {
-        line("error", format!("{}: {}", error.code, printable_text(&error.message)))?;
+        line("error", format!("{}: {}", printable(&error.code), printable_text(&error.message)))?;
     }
     if let Some(at) = run.detached_since {
         line("detached", ago(at))?;

@@ -10,6 +10,7 @@ use outlast::{Offset, Seq};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::census::kill9;
 use super::proc::{Finished, Proc};
 
 /// One test's place.
@@ -26,6 +27,13 @@ pub struct Logged {
     pub kind: EventKind,
     pub json: Value,
     pub raw: String,
+}
+
+/// A test that fails leaves no agent behind: agents die with their shims.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.shims().into_iter().for_each(|(pid, _)| kill9(pid));
+    }
 }
 
 impl Bench {

@@ -1,13 +1,19 @@
 //! Counting an agent's processes without any help of the program under test.
 
 use std::fs;
-
-use super::wait::eventually_within;
+use std::time::{Duration, Instant};
 
 /// A text that only one test's agents have in their arguments. Environments can be emptied and sessions changed;
 /// arguments stay.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Marker(pub String);
+
+/// A test that fails leaves none of its agents behind.
+impl Drop for Marker {
+    fn drop(&mut self) {
+        self.alive().into_iter().for_each(|(pid, _)| kill9(pid));
+    }
+}
 
 impl Marker {
     /// A fresh one.
@@ -42,11 +48,24 @@ impl Marker {
 
     /// Waits until none lives.
     #[track_caller]
-    pub fn wait_until_gone(&self, within: std::time::Duration) {
-        eventually_within(within, &format!("no process of {}", self.0), || {
-            self.alive().is_empty().then_some(())
-        });
+    #[allow(clippy::disallowed_methods, reason = "tests run on real time")]
+    pub fn wait_until_gone(&self, within: Duration) {
+        let start = Instant::now();
+        loop {
+            let alive = self.alive();
+            if alive.is_empty() {
+                return;
+            }
+            assert!(start.elapsed() < within, "after {within:?} there lives: {alive:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
+}
+
+/// Kills a process, which may be gone.
+pub fn kill9(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("pid");
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
 }
 
 /// The state of a process as the kernel tells it.

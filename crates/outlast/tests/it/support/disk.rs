@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::skip::skipped;
+
 /// A tmpfs, unmounted when dropped: before the directory that it is mounted on is removed.
 pub struct SmallDisk {
     path: PathBuf,
@@ -16,14 +18,12 @@ impl SmallDisk {
         match output {
             Ok(output) if output.status.success() => Some(SmallDisk { path: path.to_owned() }),
             Ok(output) => {
-                eprintln!(
-                    "SKIPPED: no tmpfs can be mounted: {}",
-                    String::from_utf8_lossy(&output.stderr).trim()
-                );
+                let why = String::from_utf8_lossy(&output.stderr);
+                skipped(&format!("no tmpfs can be mounted: {}", why.trim()));
                 None
             }
             Err(error) => {
-                eprintln!("SKIPPED: no tmpfs can be mounted: {error}");
+                skipped(&format!("no tmpfs can be mounted: {error}"));
                 None
             }
         }

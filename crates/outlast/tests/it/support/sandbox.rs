@@ -32,22 +32,31 @@ impl Bench {
         latch["fence"]["kind"].as_str().expect("a fence").to_owned()
     }
 
-    /// The run's shim, found by its arguments. Its keeper, a fork of it, has the same ones.
+    /// The run's shim, found by its arguments.
     pub fn shim(&self, run: &str) -> Option<i32> {
-        let (sandboxes, enc) = (self.data_dir().join("sandboxes"), encoding::encode(run));
-        let is_shim = |pid: i32| {
-            let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let enc = encoding::encode(run);
+        self.shims().into_iter().find(|(_, name)| *name == enc).map(|(pid, _)| pid)
+    }
+
+    /// The shims of this data directory, with their encoded run ids. A keeper, a fork of its shim, has the same
+    /// arguments and is left out.
+    pub(super) fn shims(&self) -> Vec<(i32, String)> {
+        let sandboxes = self.data_dir().join("sandboxes");
+        let sandboxes = sandboxes.to_str().expect("utf-8");
+        let enc = |pid: i32| {
+            let arguments = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
             let arguments = String::from_utf8_lossy(&arguments).into_owned();
-            let arguments: Vec<&str> = arguments.split_terminator('\0').collect();
-            matches!(arguments.as_slice(), [_, "__shim", runs, name]
-                if runs.starts_with(sandboxes.to_str().expect("utf-8")) && *name == enc)
+            match arguments.split_terminator('\0').collect::<Vec<&str>>().as_slice() {
+                [_, "__shim", runs, enc] if runs.starts_with(sandboxes) => Some((*enc).to_owned()),
+                _ => None,
+            }
         };
         let pids = fs::read_dir("/proc").expect("/proc").flatten();
-        let found: Vec<i32> = pids
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid| is_shim(*pid))
-            .collect();
-        found.iter().copied().find(|pid| parent(*pid).is_none_or(|parent| !found.contains(&parent)))
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let found: Vec<(i32, String)> = pids.filter_map(|pid| Some((pid, enc(pid)?))).collect();
+        let is_fork =
+            |pid: i32| parent(pid).is_some_and(|parent| found.iter().any(|(other, _)| *other == parent));
+        found.iter().filter(|(pid, _)| !is_fork(*pid)).cloned().collect()
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::bench::Bench;
+use super::skip::skipped;
 
 /// Nobody.
 const UID: u32 = 65534;
@@ -20,7 +21,7 @@ impl Ordinary {
     /// None, visibly, where the tests do not run as root: then they are an ordinary user's already.
     pub fn new() -> Option<Ordinary> {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED as another user: the tests do not run as root");
+            skipped("as another user: the tests do not run as root");
             return None;
         }
         let dir = TempDir::with_prefix("outlast-it-program-").expect("temporary directory");
