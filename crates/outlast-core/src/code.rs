@@ -80,7 +80,7 @@ codes! {
     InvalidRequest => "invalid_request",
     /// The provider cannot do that.
     UnsupportedCapability => "unsupported_capability",
-    /// The store is full, slow or away.
+    /// The store is full, slow, away or damaged.
     StoreUnavailable => "store_unavailable",
     /// A defect of Outlast.
     Internal => "internal",

@@ -3,9 +3,16 @@
 use serde::{Deserialize, Serialize};
 
 /// The number of an event within its run's log: 1 for the first. 0 stands for the place before the first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
+
+impl std::fmt::Debug for Seq {
+    /// The offset: that is how messages show it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.offset())
+    }
+}
 
 impl Seq {
     /// The place before the first event.

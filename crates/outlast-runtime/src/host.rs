@@ -86,6 +86,12 @@ impl Host {
         &self.inner.tenant
     }
 
+    /// The directory in which the run's agent works, on this machine; none where the run has no sandbox yet.
+    pub fn workspace(&self, run: &RunRecord) -> Option<std::path::PathBuf> {
+        let lent = run.spec.workspace.as_ref().map(|workspace| workspace.path.as_str());
+        run.instance_id.as_ref().map(|instance| self.inner.provider.paths(instance, lent).workspace)
+    }
+
     /// The run, or none. Waits for a store that is away.
     pub async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         self.inner.run(run_id).await

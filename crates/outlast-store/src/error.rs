@@ -31,8 +31,7 @@ impl StoreError {
     /// The stable code.
     pub fn code(&self) -> ErrorCode {
         match self {
-            StoreError::Unavailable { .. } => ErrorCode::StoreUnavailable,
-            StoreError::Unusable { .. } => ErrorCode::Internal,
+            StoreError::Unavailable { .. } | StoreError::Unusable { .. } => ErrorCode::StoreUnavailable,
         }
     }
 }

@@ -57,12 +57,12 @@ mod tests {
 
     #[test]
     fn table() {
-        let agent = ProcessId { pid: 2, start: 2 };
+        let keeper = ProcessId { pid: 2, start: 2 };
         let launch = LatchState::Taken(Latch::Launch(LaunchLatch {
             boot_id: "b".into(),
             pid_ns: 1,
             shim: ProcessId { pid: 1, start: 1 },
-            fence: Fence::Subreaper { agent },
+            fence: Fence::Subreaper { keeper },
         }));
         let facts = |exists, latch: &LatchState| SandboxFacts {
             exists,

@@ -25,13 +25,13 @@ pub enum Fence {
     Cgroup {
         /// The cgroup's directory.
         path: String,
-        /// The agent's main process.
-        agent: ProcessId,
+        /// The process that started the agent and reaps its tree.
+        keeper: ProcessId,
     },
     /// The shim adopts every orphan of the tree and kills until no child is left. Without the shim nobody can.
     Subreaper {
-        /// The agent's main process.
-        agent: ProcessId,
+        /// The process that started the agent and reaps its tree.
+        keeper: ProcessId,
     },
 }
 

@@ -137,8 +137,10 @@ mod tests {
 
     use super::*;
 
-    /// Lines as owned values: start, end, bytes or digest.
-    fn split(pieces: &[&[u8]], limit: usize) -> Vec<(u64, u64, Result<Vec<u8>, [u8; 32]>)> {
+    /// A line as an owned value: start, end, bytes or digest.
+    type Owned = (u64, u64, Result<Vec<u8>, [u8; 32]>);
+
+    fn split(pieces: &[&[u8]], limit: usize) -> Vec<Owned> {
         let mut out = Vec::new();
         let mut splitter = LineSplitter::with_limit(0, limit);
         let own = |line: Line<'_>| {

@@ -69,7 +69,7 @@ impl<'h> Driver<'h> {
 
     /// Drives to the end.
     pub(crate) async fn drive(mut self) -> DriveEnd {
-        match self.to_the_end().await {
+        match self.until_the_end().await {
             Ok(end) | Err(end) => end,
         }
     }
@@ -91,7 +91,7 @@ impl<'h> Driver<'h> {
         }
     }
 
-    async fn to_the_end(&mut self) -> Result<DriveEnd, DriveEnd> {
+    async fn until_the_end(&mut self) -> Result<DriveEnd, DriveEnd> {
         match self.prepare().await? {
             Step::Exit(exit) => Ok(self.finish_unlaunched(exit).await),
             Step::Follow => {

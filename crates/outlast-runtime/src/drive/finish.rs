@@ -52,7 +52,9 @@ fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended) -> Ending {
         Exit::Exited { record: Some(ExitRecord { cause: Some(cause), .. }), .. } => {
             let reason = match cause.code {
                 ErrorCode::OutputLimit => EndReason::OutputLimit,
-                _ => EndReason::LaunchFailed,
+                ErrorCode::LaunchFailed => EndReason::LaunchFailed,
+                // The shim itself failed.
+                _ => EndReason::AgentLost,
             };
             failed(cause.code, cause.message.clone(), reason)
         }
@@ -85,14 +87,18 @@ impl Driver<'_> {
     /// Closes what is open, and ends the run: the last events, the log, the status and the transcript in one
     /// transaction, so that no crash leaves one without the others.
     pub(super) async fn finish(&mut self, translation: &mut Translation, exit: Exit) -> DriveEnd {
+        let mut leftovers = None;
         if matches!(exit, Exit::Lost { .. }) && self.killed.is_none() {
             // Without its shim a weak fence may have let orphans escape: nothing of a lost agent may work on.
-            self.kill_leftovers().await;
+            leftovers = self.kill_leftovers().await;
         }
         let agent_exit = self.agent_exit(&exit).await;
         let mut closing: Vec<(Origin, Chunk)> = Vec::new();
         let ended = translation.finish(&agent_exit, &mut closing);
-        let ending = ending(&exit, self.killed.as_ref(), &ended);
+        let mut ending = ending(&exit, self.killed.as_ref(), &ended);
+        if let (Some(cause), Ending::Failed { error, .. }) = (&leftovers, &mut ending) {
+            error.message.push_str(&format!("; processes of it may still live: {cause}"));
+        }
         let session = translation.session().map(str::to_owned);
         let mut hold = self.host.hold();
         let fold = self.fold.clone();
@@ -184,16 +190,13 @@ impl Driver<'_> {
         AgentExit { status: exit.status(), signal, stderr_tail }
     }
 
-    async fn kill_leftovers(&self) {
-        let Some(instance) = &self.run.instance_id else {
-            return;
-        };
+    /// Kills what a lost agent has left; why that could not be verified, if it could not.
+    async fn kill_leftovers(&self) -> Option<String> {
+        let instance = self.run.instance_id.as_ref()?;
         match self.host.provider.kill(instance, &self.run.run_id, std::time::Duration::ZERO).await {
-            Ok(KillOutcome::Unverified { cause }) => {
-                tracing::warn!(run = %self.run.run_id, cause, "orphans of a lost agent may live");
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(run = %self.run.run_id, %error, "orphans of a lost agent may live"),
+            Ok(KillOutcome::Dead | KillOutcome::NeverStarted) => None,
+            Ok(KillOutcome::Unverified { cause }) => Some(cause),
+            Err(error) => Some(error.to_string()),
         }
     }
 }

@@ -305,8 +305,16 @@ impl Driver<'_> {
             let attempt = async {
                 let rows = host.store.thread_messages(&host.tenant, thread).await?;
                 let kind = &self.run.spec.kind;
-                let session =
+                let mut session =
                     host.store.last_agent_session(&host.tenant, thread, kind, &self.run.run_id).await?;
+                // A session knows the conversation only if nobody else had a turn since: otherwise the agent starts
+                // afresh from the stored transcript.
+                if let Some(last) = rows.iter().rev().find(|row| row.run_id != self.run.run_id) {
+                    let last = host.store.run(&host.tenant, &last.run_id).await?;
+                    let known =
+                        last.filter(|last| last.spec.kind == *kind).and_then(|last| last.agent_session);
+                    session = session.filter(|session| known.as_ref() == Some(session));
+                }
                 Ok((host.store.deployment_id().await?, rows, session))
             };
             match attempt.await {

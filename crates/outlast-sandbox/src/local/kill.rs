@@ -91,7 +91,7 @@ async fn kill_launched(
     let outcome = match &launch.fence {
         Fence::PidNamespace { init } => kill_init(clock, *init).await,
         Fence::Cgroup { path, .. } => kill_cgroup(clock, Path::new(path)).await,
-        Fence::Subreaper { agent } => kill_tree(clock, shim, *agent, exit_file).await,
+        Fence::Subreaper { keeper } => kill_tree(clock, shim, *keeper, exit_file).await,
     };
     if outcome != KillOutcome::Dead {
         return outcome;

@@ -256,8 +256,8 @@ fn recycled_pids_are_left_alone(local: Arc<Local>) {
         let nowhere = local.root.path().join("no-cgroup").to_str().expect("text").to_owned();
         for fence in [
             Fence::PidNamespace { init: recycled },
-            Fence::Cgroup { path: nowhere, agent: recycled },
-            Fence::Subreaper { agent: recycled },
+            Fence::Cgroup { path: nowhere, keeper: recycled },
+            Fence::Subreaper { keeper: recycled },
         ] {
             let scene = Scene::new(&local).await;
             let launch = LaunchLatch {

@@ -29,8 +29,8 @@ impl ActiveFence {
     pub(crate) fn describe(&self, keeper: ProcessId) -> Fence {
         match &self.kind {
             Kind::PidNamespace => Fence::PidNamespace { init: keeper },
-            Kind::Cgroup(path) => Fence::Cgroup { path: path.to_string_lossy().into_owned(), agent: keeper },
-            Kind::Subreaper => Fence::Subreaper { agent: keeper },
+            Kind::Cgroup(path) => Fence::Cgroup { path: path.to_string_lossy().into_owned(), keeper },
+            Kind::Subreaper => Fence::Subreaper { keeper },
         }
     }
 

@@ -141,7 +141,7 @@ impl Bench {
     pub fn keeper(&self) -> ProcessId {
         match self.launched().fence {
             Fence::PidNamespace { init } => init,
-            Fence::Cgroup { agent, .. } | Fence::Subreaper { agent } => agent,
+            Fence::Cgroup { keeper, .. } | Fence::Subreaper { keeper } => keeper,
         }
     }
 }

@@ -107,9 +107,9 @@ fn bound_wal(db: &mut Connection, shared: &Shared, limit: &mut u64) -> rusqlite:
     if size <= *limit {
         return Ok(());
     }
-    connection::wait_for_locks(db, READER_WAIT)?;
+    connection::wait_for_locks(db, &shared.file, READER_WAIT)?;
     let emptied = checkpoint(db, "PRAGMA wal_checkpoint(RESTART)");
-    connection::wait_for_locks(db, shared.lock_wait)?;
+    connection::wait_for_locks(db, &shared.file, shared.lock_wait)?;
     if matches!(emptied, Ok((false, _))) {
         *limit = WAL_LIMIT;
     } else {

@@ -1,5 +1,6 @@
 //! The disk is full for a while.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -33,11 +34,16 @@ impl Drop for Small {
     }
 }
 
+/// Says so where it is seen: the test runner hides what the macros print.
+fn skipped(name: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED full::{name}: mounting a tmpfs needs root");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_and_nothing_comes_twice() {
     let dir = tempfile::tempdir().unwrap();
     let Some(small) = Small::mount(dir.path()) else {
-        eprintln!("SKIPPED full::nothing_is_lost_and_nothing_comes_twice: mounting a tmpfs needs root");
+        skipped("nothing_is_lost_and_nothing_comes_twice");
         return;
     };
     let host = host(&dir.path().join("data"), "here");
@@ -104,7 +110,7 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
 async fn it_starts_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let Some(small) = Small::mount(dir.path()) else {
-        eprintln!("SKIPPED full::it_starts_when_there_is_room: mounting a tmpfs needs root");
+        skipped("it_starts_when_there_is_room");
         return;
     };
     let filler = small.fill();

@@ -11,14 +11,16 @@ use crate::config::{Limit, parse_limit};
 #[derive(Debug, Parser)]
 #[command(name = "outlast", version, max_term_width = 110, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// What is kept: runs, logs, transcripts and local sandboxes [default: outlast in the XDG data home]
-    #[arg(long, global = true, value_name = "DIR", env = "OUTLAST_DATA_DIR")]
+    /// What is kept: runs, logs, transcripts and local sandboxes [env: OUTLAST_DATA_DIR] [default: outlast in the XDG
+    /// data home]
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub data_dir: Option<PathBuf>,
-    /// The configuration [default: outlast.toml in the working directory, else in the data directory]
-    #[arg(long, global = true, value_name = "FILE", env = "OUTLAST_CONFIG")]
+    /// The configuration [env: OUTLAST_CONFIG] [default: outlast.toml in the working directory, else in the data
+    /// directory]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
     pub config: Option<PathBuf>,
     /// Machine-readable output: a listing as one JSON array, a stream as one line for each event
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     pub json: bool,
     /// What to do
     #[command(subcommand)]
@@ -29,9 +31,10 @@ const AFTER_HELP: &str = "\
 Closing the terminal, Ctrl-C and kill -9 detach: the agent works on. `outlast attach RUN` comes back to it, \
 `outlast cancel RUN` stops it.
 
-Exit status of run and attach: the agent's own; 1 where the run failed although the agent exited with 0; 130 after \
-Ctrl-C, 129 after a hang-up and 143 after SIGTERM (the run goes on) or a cancel; 125 where Outlast itself could not go \
-on. Other commands: 0, or 1 on failure. Wrong usage: 2.";
+Exit status of run and attach: the agent's own, or 1 where the run failed although the agent exited with 0; 143 where \
+the run was cancelled. Where the run goes on without you: 130 after Ctrl-C, 129 after a hang-up, 143 after SIGTERM, \
+141 where nobody reads the output any more. 125 where Outlast itself could not go on. Other commands: 0, or 1 on \
+failure. Wrong usage: 2.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -79,7 +82,7 @@ pub struct RunArgs {
     /// How long the run may go on with nobody attached (30m, 24h, 7d), or none
     #[arg(long, value_name = "D", value_parser = parse_limit)]
     pub detach_ttl: Option<Limit>,
-    /// What Ctrl-C, SIGTERM and a closed terminal do
+    /// What happens when the last viewer leaves, by Ctrl-C, SIGTERM or a closed terminal
     #[arg(long, value_name = "WHAT", default_value = "detach")]
     pub on_disconnect: OnDisconnectArg,
     /// Start it, print its id and leave it alone

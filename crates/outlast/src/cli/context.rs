@@ -20,12 +20,14 @@ pub struct Context {
 
 impl Context {
     pub fn new(cli: &Cli) -> Result<Context, Failure> {
-        let data_dir = match &cli.data_dir {
-            Some(dir) => dir.clone(),
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let data_dir = match cli.data_dir.clone().or_else(|| set("OUTLAST_DATA_DIR")) {
+            Some(dir) => dir,
             None => default_data_dir()?,
         };
+        let named = cli.config.clone().or_else(|| set("OUTLAST_CONFIG"));
         let data_dir = std::path::absolute(&data_dir)?;
-        let config = Config::load(cli.config.as_deref(), &data_dir).map_err(Failure::usage)?;
+        let config = Config::load(named.as_deref(), &data_dir).map_err(Failure::usage)?;
         Ok(Context { data_dir, config, json: cli.json })
     }
 

@@ -13,8 +13,10 @@ use super::failure::{Failure, OWN};
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Command::Completions { shell } = &cli.command {
-        clap_complete::generate(*shell, &mut Cli::command(), "outlast", &mut std::io::stdout());
-        return ExitCode::SUCCESS;
+        let mut script = Vec::new();
+        clap_complete::generate(*shell, &mut Cli::command(), "outlast", &mut script);
+        let written = std::io::Write::write_all(&mut std::io::stdout(), &script);
+        return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(141) };
     }
     log_to_stderr();
     let json = cli.json;

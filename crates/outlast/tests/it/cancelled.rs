@@ -410,13 +410,14 @@ fn a_recycled_pid_is_never_killed() {
         let marker = Marker::new("recycled");
         let args = run_args(&bench, "r", &["sleep".to_owned(), "600".to_owned()]);
         let driver = bench.spawn(&args);
-        let shim = eventually("the shim", || bench.latch("r").and(bench.shim("r")));
+        let shim = eventually("the shim", || bench.latch("r").and_then(|_| bench.shim("r")));
         driver.kill9();
         kill9(shim);
         eventually("the shim is gone", || bench.shim("r").is_none().then_some(()));
         // Somebody else has the pids of the latch now.
         let mut stranger = std::process::Command::new("tail");
-        stranger.args(["-f", "/dev/null", "--retry"]).arg(&marker.0).stderr(std::process::Stdio::null());
+        stranger.args(["-f", "/dev/null", "--retry"]).arg(&marker.0);
+        stranger.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
         let stranger = Proc::new(stranger.spawn().expect("spawn"));
         let path = bench.run_file("r", ".start").expect("latch");
         let mut latch = bench.latch("r").expect("latch");

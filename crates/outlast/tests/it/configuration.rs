@@ -36,7 +36,11 @@ fn a_file_that_is_named_must_be_there() {
     for args in [["ps", "--config", "nope.toml"], ["--config", "nope.toml", "ps"]] {
         let refused = bench.outlast(args);
         assert_eq!(refused.code(), 2, "{}", refused.stderr);
-        assert!(refused.stderr.contains("nope.toml") && refused.stderr.contains("No such file"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("nope.toml") && refused.stderr.contains("No such file"),
+            "{}",
+            refused.stderr
+        );
     }
     let directory = bench.outlast(["ps", "--config", "work"]);
     assert_eq!(directory.code(), 2, "{}", directory.stderr);
@@ -113,7 +117,11 @@ fn wrong_usage_is_said_so_and_says_what_is_right() {
         check_usage(&bench, &["run", &ttl, "--", "true"], &["90s", "none"]);
     }
     check_usage(&bench, &["run", "--on-disconnect", "kill", "--", "true"], &["detach", "cancel"]);
-    check_usage(&bench, &["run", "--workspace", "nowhere", "--", "true"], &["--workspace", "nowhere", "No such file"]);
+    check_usage(
+        &bench,
+        &["run", "--workspace", "nowhere", "--", "true"],
+        &["--workspace", "nowhere", "No such file"],
+    );
     fs::write(bench.path().join("file"), "").expect("write");
     check_usage(&bench, &["run", "--workspace", "file", "--", "true"], &["file", "not a directory"]);
     check_usage(&bench, &["run", "--share-workspace", "--", "true"], &["--workspace"]);

@@ -13,9 +13,30 @@ use crate::support::{Bench, Finished, Proc, eventually, parse_stream};
 
 /// Every variable that an agent may get although neither its definition nor its run names it.
 const ALLOWED: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CONFIG_HOME",
-    "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
 ];
 
 /// A definition of agents that are shell scripts.
@@ -70,12 +91,21 @@ fn a_thread_keeps_its_workspace_and_its_messages() {
 
 #[test]
 fn a_lent_workspace_is_the_working_directory() {
-    let bench = Bench::with_config(&agents(&[("a", "pwd; echo $OUTLAST_WORKSPACE", ""), ("b", "pwd", "cwd = \"sub\"")]));
+    let bench = Bench::with_config(&agents(&[
+        ("a", "pwd; echo $OUTLAST_WORKSPACE", ""),
+        ("b", "pwd", "cwd = \"sub\""),
+    ]));
     let real = fs::canonicalize(bench.workspace()).expect("path");
     let lent = real.to_str().expect("utf-8");
     fs::create_dir(real.join("sub")).expect("mkdir");
-    assert_eq!(said(bench.outlast(["run", "--json", "--agent", "a", "--workspace", "work"])), format!("{lent}\n{lent}\n"));
-    assert_eq!(said(bench.outlast(["run", "--json", "--agent", "b", "--workspace", lent])), format!("{lent}/sub\n"));
+    assert_eq!(
+        said(bench.outlast(["run", "--json", "--agent", "a", "--workspace", "work"])),
+        format!("{lent}\n{lent}\n")
+    );
+    assert_eq!(
+        said(bench.outlast(["run", "--json", "--agent", "b", "--workspace", lent])),
+        format!("{lent}/sub\n")
+    );
     let plain = bench.outlast(["run", "--json", "--workspace", lent, "--", "pwd"]);
     assert_eq!(said(plain), format!("{lent}\n"));
 }
@@ -92,7 +122,9 @@ fn with_input(bench: &Bench, args: &[&str], input: &[u8]) -> Finished {
 fn the_prompt_is_standard_input_and_a_file() {
     let script = "cat; printf '|'; cat \"$OUTLAST_PROMPT_FILE\"; printf '|%s' \"$*\"";
     let bench = Bench::with_config(&agents(&[("both", script, ""), ("quiet", script, "stdin = \"none\"")]));
-    for prompt in ["hello", "a\n'b' \"c\" $(touch pwned) `d` \\ é 🦀\n\n", " ", "a=b", "{\"type\":\"NONE\"} \r\n"] {
+    for prompt in
+        ["hello", "a\n'b' \"c\" $(touch pwned) `d` \\ é 🦀\n\n", " ", "a=b", "{\"type\":\"NONE\"} \r\n"]
+    {
         let both = bench.outlast(["run", "--json", "--agent", "both", prompt]);
         assert_eq!(said(both), format!("{prompt}|{prompt}|"), "{prompt:?}");
         let quiet = bench.outlast(["run", "--json", "--agent", "quiet", prompt]);
@@ -119,7 +151,10 @@ fn no_prompt_is_an_empty_input_and_no_file() {
     let empty = said(with_input(&bench, &["run", "--json", "--agent", "a", "-"], b""));
     assert!(empty.ends_with('\n') && empty.lines().count() == 1, "{empty}");
     // Whoever starts it may have a standard input of its own; the agent does not get it.
-    assert_eq!(said(with_input(&bench, &["run", "--json", "--", "sh", "-c", script], b"not yours")), "unset\n");
+    assert_eq!(
+        said(with_input(&bench, &["run", "--json", "--", "sh", "-c", script], b"not yours")),
+        "unset\n"
+    );
 }
 
 /// All living processes' arguments, this test's own left out.
@@ -140,7 +175,8 @@ fn contains(bytes: &[u8], needle: &str) -> bool {
 
 #[test]
 fn the_prompt_is_never_an_argument() {
-    let bench = Bench::with_config(&agents(&[("a", "cat; echo; while [ -e ../prompts ]; do sleep 0.05; done", "")]));
+    let bench =
+        Bench::with_config(&agents(&[("a", "cat; echo; while [ -e ../prompts ]; do sleep 0.05; done", "")]));
     let prompt = format!("prompt-of-{}", std::process::id());
     let args = ["run", "-d", "--run-id", "r", "--agent", "a", "-"];
     with_input(&bench, &args, prompt.as_bytes()).ok();
@@ -166,23 +202,38 @@ fn the_environment_is_an_allow_list() {
         "[agents.a]\nkind = \"command\"\nargv = [\"env\"]\nenv = { MODE = \"fast\", LANG = \"xx\" }\n\
          pass_env = [\"PASSED\"]\n",
     );
-    let mut command = bench.command(["run", "--json", "--run-id", "r", "--thread", "t", "--agent", "a", "hello"]);
+    let mut command =
+        bench.command(["run", "--json", "--run-id", "r", "--thread", "t", "--agent", "a", "hello"]);
     let secrets = [
-        ("AWS_SECRET_ACCESS_KEY", "s1"), ("GITHUB_TOKEN", "s2"), ("ANTHROPIC_API_KEY", "s3"), ("SSH_AUTH_SOCK", "/s4"),
-        ("LD_LIBRARY_PATH", "/s5"), ("PASSED_TOO", "s6"), ("OUTLAST_SECRET", "s7"), ("RUST_LOG", "s8"),
+        ("AWS_SECRET_ACCESS_KEY", "s1"),
+        ("GITHUB_TOKEN", "s2"),
+        ("ANTHROPIC_API_KEY", "s3"),
+        ("SSH_AUTH_SOCK", "/s4"),
+        ("LD_LIBRARY_PATH", "/s5"),
+        ("PASSED_TOO", "s6"),
+        ("OUTLAST_SECRET", "s7"),
+        ("RUST_LOG", "s8"),
     ];
     command.envs(secrets).env("PASSED", "value of it").env("LC_MESSAGES", "C").env("LANG", "C");
     let got = environment(Proc::new(command.spawn().expect("spawn")).finish());
-    let own = ["OUTLAST_RUN_ID", "OUTLAST_THREAD_ID", "OUTLAST_WORKSPACE", "OUTLAST_PROMPT_FILE", "MODE", "PASSED"];
+    let own =
+        ["OUTLAST_RUN_ID", "OUTLAST_THREAD_ID", "OUTLAST_WORKSPACE", "OUTLAST_PROMPT_FILE", "MODE", "PASSED"];
     for name in got.keys() {
-        assert!(ALLOWED.contains(&name.as_str()) || name.starts_with("LC_") || own.contains(&name.as_str()), "{name}");
+        assert!(
+            ALLOWED.contains(&name.as_str()) || name.starts_with("LC_") || own.contains(&name.as_str()),
+            "{name}"
+        );
     }
     assert_eq!(got["OUTLAST_RUN_ID"], "r");
     assert_eq!(got["OUTLAST_THREAD_ID"], "t");
     assert!(Path::new(&got["OUTLAST_WORKSPACE"]).is_dir());
     assert_eq!(fs::read_to_string(&got["OUTLAST_PROMPT_FILE"]).expect("prompt"), "hello");
     assert_eq!((got["MODE"].as_str(), got["PASSED"].as_str()), ("fast", "value of it"));
-    assert_eq!((got["LANG"].as_str(), got["LC_MESSAGES"].as_str()), ("xx", "C"), "the definition is stronger");
+    assert_eq!(
+        (got["LANG"].as_str(), got["LC_MESSAGES"].as_str()),
+        ("xx", "C"),
+        "the definition is stronger"
+    );
     assert_eq!(got["PATH"], std::env::var("PATH").expect("PATH"));
     assert_eq!(got.get("HOME"), std::env::var("HOME").ok().as_ref());
 
@@ -212,10 +263,9 @@ fn a_missing_variable_at_run() {
 
 #[track_caller]
 fn check_env_missing(refused: &Finished) {
-    let last = refused.stderr.lines().last().unwrap_or_default();
-    let error: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}", refused.stderr));
-    assert_eq!(error["error"]["code"], "launch_env_missing");
-    assert!(error["error"]["message"].as_str().is_some_and(|text| text.contains("NEEDED_KEY")), "{error}");
+    let (code, message) = refused.failure();
+    assert_eq!(code, "launch_env_missing");
+    assert!(message.contains("NEEDED_KEY"), "{message}");
 }
 
 /// Every file below the directory in which the text occurs.
@@ -227,10 +277,10 @@ fn files_with(dir: &Path, needle: &str) -> Vec<std::path::PathBuf> {
             let path = entry.path();
             match fs::symlink_metadata(&path) {
                 Ok(metadata) if metadata.is_dir() => rest.push(path),
-                Ok(metadata) if metadata.is_file() => {
-                    if fs::read(&path).is_ok_and(|bytes| contains(&bytes, needle)) {
-                        found.push(path);
-                    }
+                Ok(metadata)
+                    if metadata.is_file() && fs::read(&path).is_ok_and(|bytes| contains(&bytes, needle)) =>
+                {
+                    found.push(path);
                 }
                 _ => {}
             }
@@ -241,7 +291,8 @@ fn files_with(dir: &Path, needle: &str) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn a_secret_is_given_to_the_agent_and_written_nowhere() {
-    let script = "printf %s \"$NEEDED_KEY\" | sha256sum; while [ -e ../runs ] && [ ! -e stop ]; do sleep 0.05; done";
+    let script =
+        "printf %s \"$NEEDED_KEY\" | sha256sum; while [ -e ../runs ] && [ ! -e stop ]; do sleep 0.05; done";
     let bench = Bench::with_config(&agents(&[("a", script, "pass_env = [\"NEEDED_KEY\"]")]));
     // Nowhere in this source as it is searched for.
     let secret = format!("sk-{}-{}", "very".repeat(3), std::process::id());
@@ -283,7 +334,12 @@ fn a_secret_is_given_to_the_agent_and_written_nowhere() {
     assert_eq!(other.code(), 0, "{}", other.stderr);
     bench.check_ended("r");
     assert_eq!(files_with(bench.path(), &secret), [] as [std::path::PathBuf; 0], "and after its end");
-    for args in [["logs", "--json", "r"].as_slice(), &["show", "--json", "r"], &["show", "--messages", "r"], &["ps", "-a", "--json"]] {
+    for args in [
+        ["logs", "--json", "r"].as_slice(),
+        &["show", "--json", "r"],
+        &["show", "--messages", "r"],
+        &["ps", "-a", "--json"],
+    ] {
         let shown = with_secret(args).finish();
         assert!(!shown.stdout.contains(&secret) && !shown.stderr.contains(&secret), "{args:?}");
     }

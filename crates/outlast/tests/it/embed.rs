@@ -8,8 +8,13 @@ use crate::support::{Bench, Proc, parse_stream};
 /// Cargo builds the examples with the tests of a package, beside the directory that holds this test.
 fn example() -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
-    let built = test.parent().and_then(|deps| deps.parent()).expect("the profile's directory").join("examples/embed");
-    assert!(built.is_file(), "{} is missing: `cargo build -p outlast --example embed` makes it", built.display());
+    let built =
+        test.parent().and_then(|deps| deps.parent()).expect("the profile's directory").join("examples/embed");
+    assert!(
+        built.is_file(),
+        "{} is missing: `cargo build -p outlast --example embed` makes it",
+        built.display()
+    );
     built
 }
 
@@ -18,12 +23,20 @@ fn starts_detaches_takes_over_and_cancels() {
     let bench = Bench::new();
     let data_dir = bench.path().join("embedded");
     let mut command = Command::new(example());
-    command.arg(&data_dir).current_dir(bench.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg(&data_dir)
+        .current_dir(bench.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let shown = Proc::new(command.spawn().expect("spawn")).finish().ok();
 
     let (events, told): (Vec<&str>, Vec<&str>) = shown.lines().partition(|line| line.starts_with("0000"));
     assert_eq!(told.len(), 3, "{shown}");
-    let first: usize = told[0].strip_prefix("the first host has seen ").and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a count");
+    let first: usize = told[0]
+        .strip_prefix("the first host has seen ")
+        .and_then(|rest| rest.split(' ').next()?.parse().ok())
+        .expect("a count");
     assert_eq!(told[1], "the second host saw it end: completed at epoch 2");
     assert_eq!(told[2], "the second run was stopped: aborted");
     let stream: String = events

@@ -8,16 +8,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{
-    Bench, Finished, Proc, eventually, gated_agent, gated_script, is_stopped, numbered_text, parse_stream,
+    Bench, Proc, eventually, gated_agent, gated_script, is_stopped, numbered_text, parse_stream,
 };
 
 /// A lease that outlasts every test: whoever waits for its end instead of being served fails.
 const LONG_LEASE: &str = "[driver]\nlease = \"300s\"\n";
-
-/// A run that has printed three of `total` lines and waits at the gate, with nobody attached.
-fn waiting_run(bench: &Bench, total: u32) {
-    bench.outlast(bench.run_args("r", &["-d"], &gated_agent(3, total, 7))).ok();
-}
 
 /// What is stored, as it is printed.
 #[track_caller]
@@ -25,18 +20,10 @@ fn stored(bench: &Bench) -> String {
     bench.outlast(["logs", "--json", "r"]).ok()
 }
 
-#[track_caller]
-fn error_code(finished: &Finished) -> String {
-    let last = finished.stderr.lines().last().unwrap_or_default();
-    let value: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}", finished.stderr));
-    assert!(value["error"]["message"].as_str().is_some_and(|text| !text.is_empty()), "{value}");
-    value["error"]["code"].as_str().expect("code").to_owned()
-}
-
 #[test]
 fn two_attached_see_the_same_log_and_one_drives() {
     let bench = Bench::with_config(LONG_LEASE);
-    waiting_run(&bench, 200);
+    bench.start_waiting(200);
     let mut viewers = [bench.spawn(["attach", "--json", "r"]), bench.spawn(["attach", "--json", "r"])];
     viewers.iter_mut().for_each(|viewer| viewer.wait_for("line 2"));
     assert!(bench.record("r")["driver"]["owner"].is_string());
@@ -54,7 +41,7 @@ fn two_attached_see_the_same_log_and_one_drives() {
 fn the_one_that_stays_sees_the_rest() {
     for leave in [Signal::INT, Signal::KILL] {
         let bench = Bench::with_config(LONG_LEASE);
-        waiting_run(&bench, 40);
+        bench.start_waiting(40);
         let first = bench.spawn(["attach", "--json", "r"]);
         eventually("the first drives", || bench.record("r")["driver"].is_object().then_some(()));
         let mut second = bench.spawn(["attach", "--json", "r"]);
@@ -72,7 +59,7 @@ fn the_one_that_stays_sees_the_rest() {
 #[test]
 fn from_an_offset_exactly_what_comes_after_it() {
     let bench = Bench::new();
-    waiting_run(&bench, 20);
+    bench.start_waiting(20);
     bench.open_gate();
     assert_eq!(bench.outlast(["attach", "r"]).code(), 7);
     let log = stored(&bench);
@@ -108,7 +95,8 @@ fn from_an_offset_of_a_live_run() {
     from_now.wait_for("tick");
     from_tail.wait_for("tick");
     std::fs::write(bench.workspace().join("stop"), "").expect("stop");
-    let (from_now, from_tail) = (parse_stream(&from_now.finish().ok()), parse_stream(&from_tail.finish().ok()));
+    let (from_now, from_tail) =
+        (parse_stream(&from_now.finish().ok()), parse_stream(&from_tail.finish().ok()));
     driver.finish().ok();
     let log = bench.check_ended("r");
     assert_eq!(from_tail, log[before.len()..], "everything after the offset");
@@ -120,18 +108,19 @@ fn from_an_offset_of_a_live_run() {
 #[test]
 fn offsets_that_are_none() {
     let bench = Bench::new();
-    waiting_run(&bench, 4);
-    let malformed = ["", "42", "bad", "-2", "0", "000000000000001", "00000000000000001", "+000000000000001", "Now"];
+    bench.start_waiting(4);
+    let malformed =
+        ["", "42", "bad", "-2", "0", "000000000000001", "00000000000000001", "+000000000000001", "Now"];
     for from in malformed.iter().copied().chain([" 0000000000000001", "1e3", "18446744073709551616", "é"]) {
         let attached = bench.outlast(["attach", "--json", "--from", from, "r"]);
         assert_eq!(attached.code(), 2, "{from:?}: {}", attached.stderr);
-        assert_eq!(error_code(&attached), "offset_malformed", "{from:?}");
+        assert_eq!(attached.failure().0, "offset_malformed", "{from:?}");
         assert_eq!(attached.stdout, "", "{from:?}");
     }
     for from in ["0000000000000900", "9999999999999999"] {
         let attached = bench.outlast(["attach", "--json", "--from", from, "r"]);
         assert_eq!(attached.code(), 125, "{from}: {}", attached.stderr);
-        assert_eq!(error_code(&attached), "offset_ahead", "{from}");
+        assert_eq!(attached.failure().0, "offset_ahead", "{from}");
         assert_eq!(attached.stdout, "", "{from}");
     }
     let record = bench.record("r");
@@ -140,7 +129,7 @@ fn offsets_that_are_none() {
     bench.open_gate();
     assert_eq!(bench.outlast(["attach", "r"]).code(), 7);
     let past_the_end = bench.outlast(["attach", "--json", "--from", "0000000000000900", "r"]);
-    assert_eq!(error_code(&past_the_end), "offset_ahead", "also once the run has ended");
+    assert_eq!(past_the_end.failure().0, "offset_ahead", "also once the run has ended");
 }
 
 /// Whether the process is within a commit: it holds the lock that SQLite's writers take.
@@ -164,7 +153,8 @@ fn stop(proc: &Proc, within_a_commit: bool) {
 }
 
 /// Says a line again and again until the test says stop.
-const TICKS: &str = "i=0; while [ -e starts ] && [ ! -e stop ]; do echo \"tick $i\"; i=$((i+1)); sleep 0.01; done; exit 7";
+const TICKS: &str =
+    "i=0; while [ -e starts ] && [ ! -e stop ]; do echo \"tick $i\"; i=$((i+1)); sleep 0.01; done; exit 7";
 
 #[test]
 fn stopped_within_a_commit_it_stops_nobody_else() {
@@ -248,7 +238,8 @@ fn a_driver_whose_output_nobody_drains_goes_on_driving() {
 #[test]
 fn a_viewer_whose_output_nobody_drains_can_leave() {
     let bench = Bench::with_config(LONG_LEASE);
-    let driver = unread(bench.command(bench.run_args("r", &[], &gated_script(&format!("({MUCH}); {AT_WORK}")))));
+    let driver =
+        unread(bench.command(bench.run_args("r", &[], &gated_script(&format!("({MUCH}); {AT_WORK}")))));
     eventually("a driver", || bench.status("r").map(drop));
     bench.open_gate();
     let mut reader = bench.spawn(["attach", "--json", "r"]);
@@ -269,7 +260,8 @@ fn a_viewer_whose_output_nobody_drains_can_leave() {
 #[test]
 fn closing_the_pipe_detaches_and_harms_nothing() {
     let bench = Bench::with_config(LONG_LEASE);
-    let agent = gated_script("i=0; while [ ! -e stop ]; do echo \"tick $i\"; i=$((i+1)); sleep 0.02; done; exit 7");
+    let agent =
+        gated_script("i=0; while [ ! -e stop ]; do echo \"tick $i\"; i=$((i+1)); sleep 0.02; done; exit 7");
     bench.outlast(bench.run_args("r", &["-d"], &agent)).ok();
     bench.open_gate();
     let mut attached = bench.command(["attach", "--json", "r"]).spawn().expect("spawn");
@@ -302,7 +294,7 @@ fn closing_the_pipe_detaches_and_harms_nothing() {
 #[test]
 fn an_ended_run_is_replayed_with_its_status() {
     let bench = Bench::new();
-    waiting_run(&bench, 6);
+    bench.start_waiting(6);
     bench.open_gate();
     assert_eq!(bench.outlast(["attach", "r"]).code(), 7);
     let record = bench.record("r");
@@ -317,7 +309,7 @@ fn an_ended_run_is_replayed_with_its_status() {
 #[test]
 fn logs_shows_what_is_stored_and_does_not_follow() {
     let bench = Bench::with_config(LONG_LEASE);
-    waiting_run(&bench, 5);
+    bench.start_waiting(5);
     let left = bench.outlast(["logs", "r"]);
     assert!(left.stderr.contains("working, nobody attached: outlast attach r"), "{}", left.stderr);
     assert_eq!(left.ok(), "", "nobody has brought anything into the log yet");
@@ -334,7 +326,7 @@ fn logs_shows_what_is_stored_and_does_not_follow() {
 #[test]
 fn presence_says_whether_anybody_watches() {
     let bench = Bench::new();
-    waiting_run(&bench, 5);
+    bench.start_waiting(5);
     let detached = |record: &Value| record["detachedSince"].as_u64();
     let since_accept = detached(&bench.record("r")).expect("nobody has watched yet");
     assert_eq!(Some(since_accept), bench.record("r")["startedAt"].as_u64(), "since it was accepted");
@@ -360,7 +352,7 @@ fn presence_says_whether_anybody_watches() {
 #[test]
 fn a_killed_viewer_is_counted_no_longer_than_its_presence() {
     let bench = Bench::new();
-    waiting_run(&bench, 5);
+    bench.start_waiting(5);
     let mut viewer = bench.spawn(["attach", "--json", "r"]);
     viewer.wait_for("line 2");
     assert_eq!(bench.record("r")["detachedSince"], Value::Null);
@@ -387,133 +379,4 @@ fn detached_from_the_start() {
     let run = said["runId"].as_str().expect("an id");
     assert_eq!(said["threadId"], bench.record(run)["threadId"]);
     bench.outlast(["cancel", "plain"]).ok();
-}
-
-#[test]
-fn minted_ids_are_printed_on_standard_error() {
-    let bench = Bench::new();
-    let first = bench.outlast(["run", "--", "echo", "hi"]);
-    let second = bench.outlast(["run", "--", "echo", "hi"]);
-    let runs: Value = serde_json::from_str(&bench.outlast(["ps", "-a", "--json"]).ok()).expect("json");
-    assert_eq!(runs.as_array().map(Vec::len), Some(2), "two runs: {runs}");
-    for run in runs.as_array().expect("an array") {
-        let (run, thread) = (run["runId"].as_str().expect("id"), run["threadId"].as_str().expect("id"));
-        let says = |finished: &Finished| finished.stderr.contains(run) && finished.stderr.contains(thread);
-        assert!(says(&first) != says(&second), "{run} {thread}: {} {}", first.stderr, second.stderr);
-    }
-    assert_eq!(first.ok(), "hi\n");
-}
-
-/// Every name in the JSON of a record.
-const FIELDS: &[&str] = &[
-    "agent", "agentSession", "cancelRequested", "detachedSince", "detachedTtl", "driver", "driverEpoch", "endReason",
-    "error", "exitCode", "finishedAt", "instanceId", "machine", "model", "onDisconnect", "phase", "runId",
-    "sandboxKey", "sealed", "startedAt", "status", "tail", "tenant", "threadId", "usage",
-];
-
-#[test]
-fn lists_for_programs_and_for_people() {
-    let bench = Bench::new();
-    let list = |args: &[&str]| -> Vec<Value> {
-        serde_json::from_str(&bench.outlast(args).ok()).expect("one JSON array")
-    };
-    assert_eq!(list(&["ps", "--json"]), [] as [Value; 0]);
-    assert_eq!(list(&["ps", "-a", "--json"]), [] as [Value; 0]);
-    let none = bench.outlast(["ps"]);
-    assert!(none.stderr.contains("no live runs"), "{}", none.stderr);
-    assert_eq!(none.ok(), "");
-
-    assert_eq!(bench.outlast(["run", "--run-id", "failed", "--", "sh", "-c", "exit 3"]).code(), 3);
-    waiting_run(&bench, 5);
-    let live = list(&["ps", "--json"]);
-    assert_eq!(live.len(), 1, "{live:?}");
-    let mut names: Vec<&str> = live[0].as_object().expect("object").keys().map(String::as_str).collect();
-    names.retain(|name| *name != "probe");
-    assert_eq!(names, FIELDS);
-    assert_eq!(live[0]["runId"], "r");
-    assert_eq!(live[0]["threadId"], "thread-r");
-    assert_eq!(live[0]["status"], "running");
-    assert_eq!(live[0]["probe"]["state"], "producing");
-    assert_eq!(live[0]["driverEpoch"], 1);
-
-    let all = list(&["ps", "--all", "--json"]);
-    assert_eq!(all.len(), 2);
-    let failed = all.iter().find(|run| run["runId"] == "failed").expect("the ended one too");
-    assert_eq!(failed["status"], "failed");
-    assert_eq!(failed["exitCode"], 3);
-    assert_eq!(failed["error"]["code"], "agent_failed");
-    assert!(failed["error"]["message"].as_str().is_some_and(|text| text.contains('3')), "{failed}");
-    assert_eq!(*failed, bench.record("failed"), "show says what ps says");
-
-    let table = bench.outlast(["ps"]).ok();
-    let table: Vec<&str> = table.lines().collect();
-    assert_eq!(table.len(), 2, "a head and the live run: {table:?}");
-    assert!(table[0].starts_with("RUN") && table[0].contains("THREAD") && table[0].contains("STATUS"), "{table:?}");
-    assert!(table[1].starts_with("r ") && table[1].contains("thread-r"), "{table:?}");
-    assert!(table[1].contains("working, nobody attached: outlast attach r"), "{table:?}");
-    let table = bench.outlast(["ps", "-a"]).ok();
-    assert!(table.lines().count() == 3 && table.contains("agent_failed"), "{table}");
-
-    let shown = bench.outlast(["show", "failed"]).ok();
-    for part in ["failed", "agent_failed", "status"] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-    bench.open_gate();
-    assert_eq!(bench.outlast(["attach", "r"]).code(), 7);
-}
-
-#[test]
-fn a_run_that_is_not_there() {
-    let bench = Bench::new();
-    for (args, status) in
-        [(["attach", "--json", "nope"], 125), (["show", "--json", "nope"], 1), (["logs", "--json", "nope"], 1), (["cancel", "--json", "nope"], 1)]
-    {
-        let refused = bench.outlast(args);
-        assert_eq!(refused.code(), status, "{args:?}: {}", refused.stderr);
-        assert_eq!(error_code(&refused), "run_not_found", "{args:?}");
-        assert_eq!(refused.stdout, "", "{args:?}");
-    }
-}
-
-#[test]
-fn the_users_message_is_there_from_the_moment_of_accept() {
-    let bench = Bench::new();
-    let prompt = "please print\nthis – 'exactly'";
-    let mut command = bench.command(["run", "--run-id", "r", prompt, "--", "cat"]);
-    command.env("OUTLAST_FAILPOINT", "accept.after=kill");
-    assert_eq!(Proc::new(command.spawn().expect("spawn")).finish().code(), 137);
-    let accepted = bench.messages("r");
-    assert_eq!(accepted.len(), 1, "{accepted:?}");
-    let text = |n: usize, from: &[outlast::core::transcript::Message]| {
-        (from[n].role.as_str(), from[n].content.clone().unwrap_or_default())
-    };
-    assert_eq!(text(0, &accepted), ("user", prompt.to_owned()));
-    bench.outlast(["attach", "r"]).ok();
-    let ended = bench.messages("r");
-    assert_eq!(ended.len(), 2, "{ended:?}");
-    assert_eq!(ended[0], accepted[0]);
-    assert_eq!(text(1, &ended), ("assistant", prompt.to_owned()));
-    let shown = bench.outlast(["show", "--messages", "r"]).ok();
-    assert_eq!(shown, format!("user: {prompt}\n\nassistant: {prompt}\n"));
-}
-
-#[test]
-fn completions_for_the_usual_shells() {
-    let bench = Bench::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = bench.outlast(["completions", shell]).ok();
-        for word in ["attach", "share-workspace", "cancel"] {
-            assert!(script.contains(word), "{shell}: {word}");
-        }
-        // Those that are installed here say whether they can read it.
-        let file = bench.path().join(shell);
-        std::fs::write(&file, script).expect("write");
-        if let Ok(checked) = Command::new(shell).arg("-n").arg(&file).output() {
-            assert!(checked.status.success(), "{shell}: {}", String::from_utf8_lossy(&checked.stderr));
-        }
-    }
-    let unknown = bench.outlast(["completions", "tcsh-ng"]);
-    assert_eq!(unknown.code(), 2);
-    assert!(unknown.stderr.contains("bash"), "{}", unknown.stderr);
-    assert!(!bench.data_dir().join("outlast.db").exists(), "completions touch no data");
 }

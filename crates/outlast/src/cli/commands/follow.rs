@@ -8,11 +8,11 @@ use outlast_runtime::{Host, KeepEnd, Keeper, Presence, Seen, Viewer};
 use outlast_store::{Clock, ReadError, SystemClock};
 
 use super::run::quote;
+use crate::ErrorCode;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::render::Output;
 use crate::cli::signals::{Leave, Signals, unless_left};
-use crate::ErrorCode;
 
 /// What is followed.
 pub struct Follow<'a> {

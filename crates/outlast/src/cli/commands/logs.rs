@@ -36,6 +36,9 @@ pub async fn logs(context: &Context, args: &RunArg) -> Result<u8, Failure> {
     if printed.is_err() {
         return Ok(141);
     }
+    if run.status.is_terminal() {
+        output.summary(&run);
+    }
     if open && !context.json {
         super::ps::tell_undriven(host, &run).await;
     }

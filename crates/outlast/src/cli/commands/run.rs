@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use outlast_core::decide::AcceptRefusal;
 use outlast_core::run::{LaunchSpec, Workspace};
 use outlast_core::{RunId, Seq, ThreadId};
 use outlast_runtime::{KeepEnd, Start};
@@ -21,17 +22,22 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
     let local = context.open().await?;
     let host = local.host();
     let run_id = start.run_id.clone();
+    let lent = start.spec.workspace.is_some();
     // The record is written whole or not at all. A store that is away for long must not hold a terminal.
     let started = match unless_left(&mut signals, host.start(start)).await {
-        Ok(started) => started.map_err(|error: StartError| Failure::new(error.code(), error))?,
+        Ok(started) => started.map_err(start_failure)?,
         Err(leave) => {
-            eprintln!("outlast: interrupted while run {run_id} was being recorded; `outlast ps` tells whether it was");
+            eprintln!(
+                "outlast: interrupted while run {run_id} was being recorded; `outlast ps` tells whether it was"
+            );
             return Ok(leave.status());
         }
     };
     if !args.detach {
         // The record's thread: where the same request was made before, the one that was drawn now is no thread.
-        eprintln!("outlast: run {run_id} on thread {}", started.run.thread_id);
+        let place =
+            if lent { "" } else { ", in a directory of the thread's own (--workspace . works in yours)" };
+        eprintln!("outlast: run {run_id} on thread {}{place}", started.run.thread_id);
     }
     let status = if args.detach {
         detach(context, host, started).await
@@ -51,6 +57,7 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
 async fn detach(context: &Context, host: &crate::Host, started: crate::Started) -> Result<u8, Failure> {
     let run_id = started.run.run_id.clone();
     let thread_id = started.run.thread_id.clone();
+    let new = started.new;
     match host.launch_only(started).await {
         KeepEnd::Ended(run) => {
             if context.json {
@@ -60,14 +67,16 @@ async fn detach(context: &Context, host: &crate::Host, started: crate::Started) 
                 );
             } else {
                 println!("{run_id}");
+                let known = if new { "" } else { "this run exists: " };
+                let run_id = quote(run_id.as_str());
                 eprintln!(
-                    "outlast: running on thread {thread_id}; `outlast attach {}` follows it",
-                    quote(run_id.as_str())
+                    "outlast: {known}{} on thread {thread_id}; `outlast attach {run_id}` follows it",
+                    run.status
                 );
             }
             match &run.error {
-                Some(error) => Err(Failure::new(crate::ErrorCode::LaunchFailed, &error.message)),
-                None => Ok(0),
+                Some(error) if new => Err(Failure::new(crate::ErrorCode::LaunchFailed, &error.message)),
+                _ => Ok(0),
             }
         }
         KeepEnd::CannotDrive { code, message } => Err(Failure::new(code, message)),
@@ -76,10 +85,23 @@ async fn detach(context: &Context, host: &crate::Host, started: crate::Started) 
     }
 }
 
+fn start_failure(error: StartError) -> Failure {
+    let hint = match error {
+        StartError::Refused(AcceptRefusal::WorkspaceBusy { .. }) => " (--share-workspace, on both runs)",
+        _ => "",
+    };
+    Failure::new(error.code(), format!("{error}{hint}"))
+}
+
 /// The request that the arguments make.
 fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
     let config = &context.config;
     let mut spec = match (&args.agent, args.command.as_slice()) {
+        (Some(name), []) if name == "command" => {
+            return Err(Failure::usage(
+                "a command is no named agent: say it after --, as in `outlast run -- make test`",
+            ));
+        }
         (Some(name), []) => config.spec(name).map_err(Failure::usage)?,
         (Some(_), _) => return Err(Failure::usage("say either --agent NAME or -- COMMAND, not both")),
         (None, []) => {
@@ -175,8 +197,8 @@ pub(super) fn quote(text: &str) -> String {
 }
 
 fn quote_words(text: &str) -> String {
-    let plain = !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:@%+=".contains(&b));
+    let plain =
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:@%+=".contains(&b));
     if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 

@@ -28,18 +28,24 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<u8, Failure> {
     } else {
         None
     };
+    let workspace = host.workspace(&run);
     local.close().await;
     let mut out = std::io::stdout().lock();
     let written = match (context.json, messages) {
         (true, Some(messages)) => writeln!(out, "{}", json!(messages)),
         (true, None) => writeln!(out, "{}", with_probe(&run, probe.as_ref())),
         (false, Some(messages)) => transcript(&mut out, &messages),
-        (false, None) => record(&mut out, &run, &note),
+        (false, None) => record(&mut out, &run, &note, workspace.as_deref()),
     };
     Ok(if written.is_err() { 141 } else { 0 })
 }
 
-fn record(out: &mut impl Write, run: &RunRecord, note: &str) -> std::io::Result<()> {
+fn record(
+    out: &mut impl Write,
+    run: &RunRecord,
+    note: &str,
+    workspace: Option<&std::path::Path>,
+) -> std::io::Result<()> {
     let now = SystemClock::new().wall_ms();
     let ago = |at: u64| format!("{} ago", show_duration(Duration::from_millis(now.saturating_sub(at))));
     let mut line = |name: &str, value: String| writeln!(out, "{name:<12}{value}");
@@ -50,7 +56,7 @@ fn record(out: &mut impl Write, run: &RunRecord, note: &str) -> std::io::Result<
         line("model", printable(model))?;
     }
     line("status", format!("{} ({})", run.status, run.phase))?;
-    if !note.is_empty() {
+    if !note.is_empty() && !run.status.is_terminal() {
         line("", note.to_owned())?;
     }
     line("started", ago(run.started_at))?;
@@ -79,9 +85,18 @@ fn record(out: &mut impl Write, run: &RunRecord, note: &str) -> std::io::Result<
         let model = usage.model.as_deref().unwrap_or("tokens");
         line("used", format!("{model}: {} in, {} out", usage.input_tokens, usage.output_tokens))?;
     }
-    if let Some(workspace) = &run.spec.workspace {
-        line("workspace", printable(&workspace.path))?;
+    if let Some(workspace) = workspace {
+        line("workspace", printable(&workspace.to_string_lossy()))?;
     }
+    if run.spec.kind == "command" {
+        line("command", printable(&run.spec.argv.join(" ")))?;
+    }
+    if let Some(prompt) = &run.spec.prompt {
+        line("prompt", printable(first_line(prompt)))?;
+    }
+    let ttl =
+        run.detached_ttl.map_or_else(|| "none".to_owned(), |ttl| show_duration(Duration::from_millis(ttl)));
+    line("detach ttl", ttl)?;
     if let Some(instance) = &run.instance_id {
         line("instance", instance.to_string())?;
     }
@@ -100,7 +115,11 @@ fn transcript(out: &mut impl Write, messages: &[Message]) -> std::io::Result<()>
                 writeln!(out, "tool ({outcome}): {}", printable_text(content.trim_end()))?;
             }
             role => {
-                writeln!(out, "{}: {}", role.as_str(), printable_text(content.trim_end()))?;
+                if !content.is_empty() || message.tool_calls.is_empty() {
+                    writeln!(out, "{}: {}", role.as_str(), printable_text(content.trim_end()))?;
+                } else {
+                    writeln!(out, "{}:", role.as_str())?;
+                }
                 for call in &message.tool_calls {
                     let arguments = first_line(&call.function.arguments);
                     writeln!(out, "  calls {} {}", printable(&call.function.name), printable(arguments))?;

@@ -52,8 +52,6 @@ struct Fields<'a> {
     #[serde(default)]
     content: LooseText<'a>,
     #[serde(default)]
-    message: LooseText<'a>,
-    #[serde(default)]
     metadata: Option<Value>,
     #[serde(default)]
     name: LooseText<'a>,
@@ -89,14 +87,15 @@ impl Human {
             }
             "TOOL_CALL_END" => self.call(out, call),
             "TOOL_CALL_RESULT" => {
-                let failed = fields.metadata.as_ref().and_then(|m| m.pointer("/tanstack/state")).is_some();
+                let failed = fields
+                    .metadata
+                    .as_ref()
+                    .and_then(|metadata| metadata.pointer("/tanstack/state"))
+                    .is_some_and(|state| state == "output-error");
                 self.outcome(out, call, &fields.content, failed, event.at)
             }
-            "RUN_ERROR" => {
-                self.end_line(out)?;
-                let text = format!("failed: {}", printable_text(fields.message.trim_end()));
-                writeln!(out, "{}", self.paint("31", &text))
-            }
+            // The cause is told with the summary, on standard error: in a pipe it must not look like the agent's text.
+            "RUN_ERROR" => self.end_line(out),
             "CUSTOM" => self.custom(out, &fields.name, fields.value.as_ref()),
             _ => Ok(()),
         }
@@ -119,13 +118,13 @@ impl Human {
         let paint = |code: &str, text: &str| {
             if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
         };
+        let cause = run.error.as_ref().map_or_else(String::new, |error| {
+            format!(": {} ({})", printable_text(error.message.trim_end()), printable(&error.code))
+        });
         match run.status {
             Status::Completed => paint("32", &format!("outlast: completed after {took}")),
-            Status::Failed => {
-                let code = run.error.as_ref().map_or("failed", |error| error.code.as_str());
-                paint("31", &format!("outlast: failed after {took} ({})", printable(code)))
-            }
-            Status::Aborted => paint("33", &format!("outlast: cancelled after {took}")),
+            Status::Failed => paint("31", &format!("outlast: failed after {took}{cause}")),
+            Status::Aborted => paint("33", &format!("outlast: aborted after {took}{cause}")),
             Status::Running | Status::Interrupted => format!("outlast: {} since {took}", run.status),
         }
     }
@@ -176,12 +175,22 @@ impl Human {
             let name = if call.name.is_empty() { "tool".to_owned() } else { printable(&call.name) };
             write!(out, "  {} {name}", self.paint("36", "↳"))?;
         }
-        let took = show_duration(Duration::from_millis(at.saturating_sub(call.at)));
+        // The times are those of the log: what one append has gathered happened at one time as far as it knows.
+        let took = Duration::from_millis(at.saturating_sub(call.at));
+        let took = if took.is_zero() { String::new() } else { format!(" in {}", show_duration(took)) };
+        // Codex tells a command's result as an object; what the command printed tells most.
+        let printed = serde_json::from_str::<Value>(content).ok().and_then(|value| {
+            match value.get("aggregated_output") {
+                Some(Value::String(output)) => Some(output.clone()),
+                _ => None,
+            }
+        });
+        let content = printed.as_deref().unwrap_or(content);
         let first = content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
         let first = shorten(first, OUTCOME_CHARS);
         let outcome = if failed { self.paint("31", "failed") } else { self.paint("32", "ok") };
         let rest = if first.is_empty() { String::new() } else { format!(": {first}") };
-        writeln!(out, " → {outcome} in {took}{}", self.paint("2", &rest))?;
+        writeln!(out, " → {outcome}{took}{}", self.paint("2", &rest))?;
         self.open_line = false;
         self.open_call = None;
         Ok(())
@@ -193,6 +202,7 @@ impl Human {
         let line = match name {
             "outlast.session-restarted" => "the agent had lost its session and was started afresh".to_owned(),
             "outlast.oversized-line" => format!("a line of {} bytes was too long to keep", text("bytes")),
+            "codex.error" | "codex.warning" => format!("codex: {}", text("message").trim_matches('"')),
             "claude-code.api-retry" => {
                 format!("the model's service is asked again (attempt {})", text("attempt"))
             }

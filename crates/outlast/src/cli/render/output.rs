@@ -74,7 +74,9 @@ impl Output {
     async fn finish_printing(&mut self) -> io::Result<()> {
         self.pages = None;
         match self.printed.take() {
-            Some(printed) => printed.await.unwrap_or_else(|_| Err(io::Error::other("the printing thread failed"))),
+            Some(printed) => {
+                printed.await.unwrap_or_else(|_| Err(io::Error::other("the printing thread failed")))
+            }
             None => Ok(()),
         }
     }

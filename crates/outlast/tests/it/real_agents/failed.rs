@@ -40,7 +40,10 @@ fn check_failed(program: Program, status: u16, says: &str) {
     assert_eq!(log[log.len() - 1].json["message"], message, "record and log agree");
     let shown = stage.bench.outlast(["attach", "r"]);
     assert_eq!(shown.code(), 1);
-    assert!([&shown.stdout, &shown.stderr].iter().any(|text| text.contains(says)), "a person sees it: {shown:?}");
+    assert!(
+        [&shown.stdout, &shown.stderr].iter().any(|text| text.contains(says)),
+        "a person sees it: {shown:?}"
+    );
     assert!(!stage.endpoint.heard().is_empty(), "the model was asked");
     assert!(!stage.bench.workspace().join("hello.txt").exists());
 }

@@ -128,7 +128,10 @@ fn cancelled_in_mid_tool(program: Program) {
     let results = log.iter().filter(|event| event.kind == EventKind::ToolCallResult).count();
     assert_eq!((calls, results), (1, 1), "the call has a result that says what became of it");
     let tools = stage.bench.messages("r").into_iter().filter(|message| message.role == Role::Tool);
-    assert!(tools.into_iter().all(|message| message.error.is_some()), "an answer that never came is a failure");
+    assert!(
+        tools.into_iter().all(|message| message.error.is_some()),
+        "an answer that never came is a failure"
+    );
     assert!(!stage.bench.workspace().join("went.txt").exists());
 }
 
@@ -144,5 +147,7 @@ fn processes_at(stage: &Stage) -> Vec<(i32, String)> {
     // The environment of a zombie reads as empty.
     let of_home = pids.filter(|pid| read(*pid, "environ").contains(&home));
     let named = of_home.map(|pid| (pid, read(pid, "cmdline").replace('\0', " ")));
-    named.filter(|(_, arguments)| !arguments.split(' ').next().unwrap_or_default().ends_with("/outlast")).collect()
+    named
+        .filter(|(_, arguments)| !arguments.split(' ').next().unwrap_or_default().ends_with("/outlast"))
+        .collect()
 }

@@ -51,5 +51,7 @@ fn check_files(stage: &Stage, marker: &Marker) {
 fn arguments_with(text: &str) -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").expect("/proc").flatten();
     let lists = processes.map(|entry| entry.path().join("cmdline"));
-    lists.filter(|list| fs::read(list).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text))).collect()
+    lists
+        .filter(|list| fs::read(list).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text)))
+        .collect()
 }

@@ -84,12 +84,17 @@ fn two_data_directories_share_a_home(program: Program) {
     fs::create_dir(&other).expect("data directory");
     fs::copy(stage.bench.data_dir().join("outlast.toml"), other.join("outlast.toml")).expect("configuration");
     let workspace = stage.bench.workspace();
-    let place = ["--data-dir", other.to_str().expect("utf-8"), "--workspace", workspace.to_str().expect("utf-8")];
+    let place =
+        ["--data-dir", other.to_str().expect("utf-8"), "--workspace", workspace.to_str().expect("utf-8")];
     let run = ["run", "--run-id", "r", "--thread", "t", "--agent", program.agent(), SECOND];
     let shown = stage.spawn(&[&run[..], &place].concat()).finish().ok();
     assert!(shown.contains(&answer(SECOND)), "the same run id there is another run: {shown}");
     let heard = stage.endpoint.heard();
-    assert_eq!(heard[2].conversation, [Said::User(SECOND.to_owned())], "and the same thread id another thread");
+    assert_eq!(
+        heard[2].conversation,
+        [Said::User(SECOND.to_owned())],
+        "and the same thread id another thread"
+    );
 }
 
 /// No message or tool call of one run has an id of the other.

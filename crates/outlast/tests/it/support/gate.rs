@@ -23,6 +23,13 @@ pub fn gated_script(script: &str) -> [String; 3] {
 }
 
 impl Bench {
+    /// Starts the run `r`, with nobody attached: it has printed three of `total` lines and waits at the gate, and will
+    /// exit with 7.
+    #[track_caller]
+    pub fn start_waiting(&self, total: u32) {
+        self.outlast(self.run_args("r", &["-d"], &gated_agent(3, total, 7))).ok();
+    }
+
     /// Lets the gated agents of the lent workspace go on.
     pub fn open_gate(&self) {
         fs::write(self.workspace().join("gate-is-open"), "").expect("gate");

@@ -20,4 +20,4 @@ pub use sandbox::peak_memory;
 pub use skip::skipped;
 pub use tree::{stubborn_agent, wait_for_tree};
 pub use user::Ordinary;
-pub use wait::{DEADLINE, eventually, eventually_within};
+pub use wait::{eventually, eventually_within};

@@ -32,6 +32,17 @@ impl Finished {
         self.status.code().or_else(|| self.status.signal().map(|n| 128 + n)).expect("exited")
     }
 
+    /// The code and the message of the failure that it has told in JSON.
+    #[track_caller]
+    pub fn failure(&self) -> (String, String) {
+        let last = self.stderr.lines().last().unwrap_or_default();
+        let error: serde_json::Value =
+            serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {}", self.stderr));
+        let text = |name: &str| error["error"][name].as_str().unwrap_or_default().to_owned();
+        assert!(!text("message").is_empty(), "{error}");
+        (text("code"), text("message"))
+    }
+
     /// Asserts success and gives the output.
     #[track_caller]
     pub fn ok(self) -> String {

@@ -3,12 +3,13 @@
 use super::census::{Marker, is_stopped};
 use super::wait::eventually;
 
-/// Its main process; a plain child; one in a session of its own; one behind a double fork with an empty environment in
+/// Its main process, which SIGTERM does not end; a plain child; one in a session of its own; one behind a double fork with an empty environment in
 /// another session; one that ignores SIGTERM; one that is stopped.
 const PROCESSES: usize = 6;
 
 const SCRIPT: &str = r#"
 : > "$0"
+trap : TERM
 tail -f "$0" > /dev/null 2>&1 &
 setsid tail -f "$0" > /dev/null 2>&1 &
 env -i setsid sh -c 'tail -f "$0" &' "$0" > /dev/null 2>&1
@@ -16,7 +17,7 @@ sh -c 'trap "" TERM; exec tail -f "$0"' "$0" > /dev/null 2>&1 &
 tail -f "$0" > /dev/null 2>&1 &
 kill -STOP $!
 echo up
-wait
+while :; do wait; sleep 0.05; done
 "#;
 
 /// The command of that agent; every process of it has the marker in its arguments. It works until it is killed.

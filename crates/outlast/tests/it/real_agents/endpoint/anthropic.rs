@@ -37,7 +37,9 @@ pub fn reply(request: &Value, conversation: &[Said], number: usize) -> Reply {
     let mut blocks = vec![json!({"type": "text", "text": turn.text})];
     if let Some(command) = &turn.shell {
         let input = json!({"command": command, "description": "What the script says"});
-        blocks.push(json!({"type": "tool_use", "id": format!("toolu_{number}"), "name": "Bash", "input": input}));
+        blocks.push(
+            json!({"type": "tool_use", "id": format!("toolu_{number}"), "name": "Bash", "input": input}),
+        );
     }
     let stop_reason = if turn.shell.is_some() { "tool_use" } else { "end_turn" };
     let usage = json!({"input_tokens": 100, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 0,

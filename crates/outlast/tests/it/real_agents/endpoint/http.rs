@@ -61,7 +61,8 @@ pub fn send(mut connection: &TcpStream, reply: &Reply, with_body: bool) -> io::R
             (200, "text/event-stream", events.collect())
         }
     };
-    let head = format!("HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+    let head =
+        format!("HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
     connection.write_all(head.as_bytes())?;
     if with_body {
         connection.write_all(body.as_bytes())?;
