@@ -7,3 +7,4 @@ mod codex;
 mod command;
 mod launch;
 mod support;
+mod takeover;

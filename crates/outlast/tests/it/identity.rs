@@ -72,7 +72,7 @@ fn the_second_names_the_firsts_thread() {
     bench.outlast(args).ok();
     let thread = bench.record("r")["threadId"].as_str().expect("thread").to_owned();
     let second = bench.outlast(args);
-    assert!(second.stderr.contains(&format!("run r on thread {thread}\n")), "{thread}: {}", second.stderr);
+    assert!(second.stderr.contains(&format!("run r on thread {thread}")), "{thread}: {}", second.stderr);
     assert_eq!(second.ok(), "hi\n");
 }
 

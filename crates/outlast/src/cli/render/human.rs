@@ -197,19 +197,22 @@ impl Human {
     }
 
     fn custom(&mut self, out: &mut impl Write, name: &str, value: Option<&Value>) -> std::io::Result<()> {
-        let text =
-            |key: &str| value.and_then(|value| value.get(key)).map(ToString::to_string).unwrap_or_default();
+        let text = |key: &str| match value.and_then(|value| value.get(key)) {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => String::new(),
+        };
         let line = match name {
             "outlast.session-restarted" => "the agent had lost its session and was started afresh".to_owned(),
             "outlast.oversized-line" => format!("a line of {} bytes was too long to keep", text("bytes")),
-            "codex.error" | "codex.warning" => format!("codex: {}", text("message").trim_matches('"')),
+            "codex.error" | "codex.warning" => format!("codex: {}", text("message")),
             "claude-code.api-retry" => {
                 format!("the model's service is asked again (attempt {})", text("attempt"))
             }
             _ => return Ok(()),
         };
         self.end_line(out)?;
-        writeln!(out, "{}", self.paint("2", &line))
+        writeln!(out, "{}", self.paint("2", &printable(&line)))
     }
 
     fn paint<'t>(&self, code: &str, text: &'t str) -> Cow<'t, str> {
