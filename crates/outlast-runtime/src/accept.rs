@@ -84,19 +84,8 @@ impl Start {
         thread_id: ThreadId,
         argv: impl IntoIterator<Item = impl Into<String>>,
     ) -> Start {
-        let spec = LaunchSpec {
-            agent: "command".to_owned(),
-            kind: "command".to_owned(),
-            argv: argv.into_iter().map(Into::into).collect(),
-            model: None,
-            prompt: None,
-            prompt_on_stdin: true,
-            env: std::collections::BTreeMap::new(),
-            needed_env: Vec::new(),
-            cwd: None,
-            workspace: None,
-            sandbox: SandboxSpec { provider: "local".to_owned(), ..SandboxSpec::default() },
-        };
+        let sandbox = SandboxSpec { provider: "local".to_owned(), ..SandboxSpec::default() };
+        let spec = LaunchSpec::command(argv.into_iter().map(Into::into).collect(), sandbox);
         Start {
             run_id,
             thread_id,

@@ -46,6 +46,25 @@ pub struct LaunchSpec {
     pub sandbox: SandboxSpec,
 }
 
+impl LaunchSpec {
+    /// A command as the agent, in this sandbox, with the defaults of everything else.
+    pub fn command(argv: Vec<String>, sandbox: SandboxSpec) -> Self {
+        LaunchSpec {
+            agent: "command".to_owned(),
+            kind: "command".to_owned(),
+            argv,
+            model: None,
+            prompt: None,
+            prompt_on_stdin: true,
+            env: BTreeMap::new(),
+            needed_env: Vec::new(),
+            cwd: None,
+            workspace: None,
+            sandbox,
+        }
+    }
+}
+
 fn yes() -> bool {
     true
 }

@@ -110,6 +110,7 @@ fn wrong_usage_is_said_so_and_says_what_is_right() {
     check_usage(&bench, &["run", "--agent", "a", "--", "true"], &["--agent", "not both"]);
     check_usage(&bench, &["run", "--agent", "claude", "hi"], &["did you mean \"claude-code\"?", "demo"]);
     check_usage(&bench, &["run", "--agent", "b"], &["did you mean", "Agents:"]);
+    check_usage(&bench, &["run", "--agent", "command"], &["--", "make test"]);
     check_usage(&bench, &["run", "--agent", "claude-code"], &["what is claude-code to do?"]);
     check_usage(&bench, &["run", "--agent", "codex"], &["what is codex to do?"]);
     for ttl in ["", "5", "soon", "-1s", "1.5h", "5 parsecs"] {
@@ -133,6 +134,22 @@ fn wrong_usage_is_said_so_and_says_what_is_right() {
     for help in [["--help"].as_slice(), &["run", "--help"], &["help", "attach"], &["--version"]] {
         assert!(bench.outlast(help).ok().contains("outlast"), "{help:?}");
     }
+}
+
+#[test]
+fn the_kind_command_needs_no_configuration() {
+    let bench = Bench::new();
+    assert_eq!(bench.outlast(["run", "--agent", "command", "--", "echo", "hi"]).ok(), "hi\n");
+    let mut empty = bench.command(["ps"]);
+    let data_dir = bench.data_dir();
+    empty.env("OUTLAST_CONFIG", "").env("OUTLAST_DATA_DIR", "").env("XDG_DATA_HOME", data_dir.join("xdg"));
+    let output = empty.output().expect("output");
+    assert!(
+        output.status.success(),
+        "an empty variable is none: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(data_dir.join("xdg/outlast/outlast.db").exists());
 }
 
 #[test]

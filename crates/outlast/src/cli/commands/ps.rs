@@ -12,10 +12,12 @@ use super::run::quote;
 use crate::cli::args::PsArgs;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
-use crate::cli::render::printable;
+use crate::cli::render::{printable, shorten};
 use crate::config::show_duration;
 
 const PAGE: usize = 500;
+/// How much of a cause fits into a line; `outlast show` has all of it.
+const CAUSE_CHARS: usize = 80;
 
 pub async fn ps(context: &Context, args: &PsArgs) -> Result<u8, Failure> {
     let local = context.open().await?;
@@ -68,7 +70,10 @@ pub(super) fn with_probe(run: &RunRecord, probe: Option<&RunProbe>) -> serde_jso
 pub(super) async fn note(host: &Host, run: &RunRecord) -> (Option<RunProbe>, String) {
     if run.status.is_terminal() {
         let text = match (&run.error, run.exit_code) {
-            (Some(error), _) => printable(&format!("{} ({})", first_line(&error.message), error.code)),
+            (Some(error), _) => {
+                let message = shorten(first_line(&error.message), CAUSE_CHARS);
+                printable(&format!("{message} ({})", error.code))
+            }
             (None, Some(code)) => format!("exited {code}"),
             (None, None) => String::new(),
         };

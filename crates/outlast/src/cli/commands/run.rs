@@ -96,8 +96,10 @@ fn start_failure(error: StartError) -> Failure {
 /// The request that the arguments make.
 fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
     let config = &context.config;
-    let mut spec = match (&args.agent, args.command.as_slice()) {
-        (Some(name), []) if name == "command" => {
+    // The kind `command` needs no configuration, but it needs a command.
+    let agent = args.agent.as_deref().filter(|name| *name != "command" || config.agents.contains_key(*name));
+    let mut spec = match (agent, args.command.as_slice()) {
+        (None, []) if args.agent.is_some() => {
             return Err(Failure::usage(
                 "a command is no named agent: say it after --, as in `outlast run -- make test`",
             ));
@@ -109,19 +111,7 @@ fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
             let names = names.join(", ");
             return Err(Failure::usage(format!("which agent? Say --agent NAME ({names}), or -- COMMAND…")));
         }
-        (None, command) => LaunchSpec {
-            agent: "command".to_owned(),
-            kind: "command".to_owned(),
-            argv: locate(command),
-            model: None,
-            prompt: None,
-            prompt_on_stdin: true,
-            env: std::collections::BTreeMap::new(),
-            needed_env: Vec::new(),
-            cwd: None,
-            workspace: None,
-            sandbox: config.sandbox_spec(),
-        },
+        (None, command) => LaunchSpec::command(locate(command), config.sandbox_spec()),
     };
     if args.model.is_some() {
         spec.model.clone_from(&args.model);

@@ -238,7 +238,8 @@ fn arguments_line(arguments: &str) -> String {
     }
 }
 
-fn shorten(text: &str, chars: usize) -> String {
+/// The first line, cut to so many characters.
+pub(in crate::cli) fn shorten(text: &str, chars: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
     let more = text.lines().nth(1).is_some() || line.chars().count() > chars;
     let mut short: String = printable(line).chars().take(chars).collect();

@@ -4,5 +4,6 @@ mod human;
 mod output;
 mod safe;
 
+pub(super) use human::shorten;
 pub use output::Output;
 pub use safe::{printable, printable_text};
