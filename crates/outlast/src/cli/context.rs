@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use outlast_core::ErrorCode;
 use outlast_runtime::{Notice, Notices, Options};
 
+use super::again::Again;
 use super::args::Cli;
 use super::failure::Failure;
 use crate::config::Config;
@@ -16,6 +17,8 @@ pub struct Context {
     pub data_dir: PathBuf,
     pub config: Config,
     pub json: bool,
+    /// How to say the next command.
+    pub again: Again,
 }
 
 impl Context {
@@ -28,7 +31,8 @@ impl Context {
         let named = cli.config.clone().or_else(|| set("OUTLAST_CONFIG"));
         let data_dir = std::path::absolute(&data_dir)?;
         let config = Config::load(named.as_deref(), &data_dir).map_err(Failure::usage)?;
-        Ok(Context { data_dir, config, json: cli.json })
+        let again = Again::new(cli.data_dir.as_deref(), cli.config.as_deref());
+        Ok(Context { data_dir, config, json: cli.json, again })
     }
 
     /// Opens the data directory.

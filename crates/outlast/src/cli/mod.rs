@@ -1,5 +1,6 @@
 //! The command line.
 
+mod again;
 mod args;
 mod commands;
 mod context;

@@ -7,7 +7,6 @@ use outlast_core::run::{CancelReason, OnDisconnect, RunRecord, Status};
 use outlast_runtime::{Host, KeepEnd, Keeper, Presence, Seen, Viewer};
 use outlast_store::{Clock, ReadError, SystemClock};
 
-use super::run::quote;
 use crate::ErrorCode;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
@@ -88,9 +87,10 @@ pub async fn follow(
                     .await
                     .map_err(|error| Failure::new(error.code(), error))?;
             } else {
-                let run = quote(what.run_id.as_str());
+                let attach = context.again.command("attach", what.run_id);
+                let cancel = context.again.command("cancel", what.run_id);
                 eprintln!(
-                    "outlast: detached, the agent works on. `outlast attach {run}` comes back, `outlast cancel {run}` stops it."
+                    "outlast: detached, the agent works on. `{attach}` comes back, `{cancel}` stops it."
                 );
             }
             Ok(status)

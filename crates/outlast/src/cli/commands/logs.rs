@@ -40,7 +40,7 @@ pub async fn logs(context: &Context, args: &RunArg) -> Result<u8, Failure> {
         output.summary(&run);
     }
     if open && !context.json {
-        super::ps::tell_undriven(host, &run).await;
+        super::ps::tell_undriven(context, host, &run).await;
     }
     local.close().await;
     Ok(0)

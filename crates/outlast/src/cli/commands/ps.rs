@@ -8,7 +8,6 @@ use outlast_runtime::{Host, RunProbe};
 use outlast_store::{Clock, ListRuns, SystemClock};
 use serde_json::json;
 
-use super::run::quote;
 use crate::cli::args::PsArgs;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
@@ -25,7 +24,7 @@ pub async fn ps(context: &Context, args: &PsArgs) -> Result<u8, Failure> {
     let runs = list(host, args.all).await?;
     let mut rows = Vec::with_capacity(runs.len());
     for run in &runs {
-        rows.push(note(host, run).await);
+        rows.push(note(context, host, run).await);
     }
     local.close().await;
     let mut out = std::io::stdout().lock();
@@ -67,7 +66,7 @@ pub(super) fn with_probe(run: &RunRecord, probe: Option<&RunProbe>) -> serde_jso
 }
 
 /// What there is to say about the run: who drives it, or what its sandbox says where nobody does.
-pub(super) async fn note(host: &Host, run: &RunRecord) -> (Option<RunProbe>, String) {
+pub(super) async fn note(context: &Context, host: &Host, run: &RunRecord) -> (Option<RunProbe>, String) {
     if run.status.is_terminal() {
         let text = match (&run.error, run.exit_code) {
             (Some(error), _) => {
@@ -88,7 +87,7 @@ pub(super) async fn note(host: &Host, run: &RunRecord) -> (Option<RunProbe>, Str
         );
     }
     let probe = host.probe(run).await;
-    let attach = format!("outlast attach {}", quote(run.run_id.as_str()));
+    let attach = context.again.command("attach", &run.run_id);
     let text = match &probe {
         RunProbe::Finished { exit_code } => format!("exited {exit_code}, not collected: {attach}"),
         RunProbe::Producing => format!("working, nobody attached: {attach}"),
@@ -100,8 +99,8 @@ pub(super) async fn note(host: &Host, run: &RunRecord) -> (Option<RunProbe>, Str
 }
 
 /// Says on standard error what the journal says of a run that nobody drives.
-pub(super) async fn tell_undriven(host: &Host, run: &RunRecord) {
-    if let (Some(_), text) = note(host, run).await {
+pub(super) async fn tell_undriven(context: &Context, host: &Host, run: &RunRecord) {
+    if let (Some(_), text) = note(context, host, run).await {
         eprintln!("outlast: {text}");
     }
 }

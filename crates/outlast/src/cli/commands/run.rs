@@ -13,6 +13,7 @@ use super::follow::{Follow, follow, read_failure};
 use crate::cli::args::RunArgs;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::cli::render::printable;
 use crate::cli::signals::{Signals, unless_left};
 use crate::{Offset, StartError};
 
@@ -37,7 +38,8 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
         // The record's thread: where the same request was made before, the one that was drawn now is no thread.
         let place =
             if lent { "" } else { ", in a directory of the thread's own (--workspace . works in yours)" };
-        eprintln!("outlast: run {run_id} on thread {}{place}", started.run.thread_id);
+        let (run, thread) = (printable(run_id.as_str()), printable(started.run.thread_id.as_str()));
+        eprintln!("outlast: run {run} on thread {thread}{place}");
     }
     let status = if args.detach {
         detach(context, host, started).await
@@ -68,11 +70,9 @@ async fn detach(context: &Context, host: &crate::Host, started: crate::Started) 
             } else {
                 println!("{run_id}");
                 let known = if new { "" } else { "this run exists: " };
-                let run_id = quote(run_id.as_str());
-                eprintln!(
-                    "outlast: {known}{} on thread {thread_id}; `outlast attach {run_id}` follows it",
-                    run.status
-                );
+                let attach = context.again.command("attach", &run_id);
+                let thread = printable(thread_id.as_str());
+                eprintln!("outlast: {known}{} on thread {thread}; `{attach}` follows it", run.status);
             }
             match &run.error {
                 Some(error) if new => Err(Failure::new(crate::ErrorCode::LaunchFailed, &error.message)),
@@ -176,31 +176,4 @@ fn real_dir(dir: &Path) -> Result<String, Failure> {
         return Err(fail(&"not a directory"));
     }
     real.into_os_string().into_string().map_err(|_| fail(&"its path is not UTF-8"))
-}
-
-/// An id as a shell takes it, and as this program then takes it.
-pub(super) fn quote(text: &str) -> String {
-    if text.starts_with('-') {
-        return format!("-- {}", quote_words(text));
-    }
-    quote_words(text)
-}
-
-fn quote_words(text: &str) -> String {
-    let plain =
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:@%+=".contains(&b));
-    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quote;
-
-    #[test]
-    fn ids_for_a_shell() {
-        assert_eq!(quote("run-1"), "run-1");
-        assert_eq!(quote("a'b; rm -rf ~"), r"'a'\''b; rm -rf ~'");
-        assert_eq!(quote("-d"), "-- -d");
-        assert_eq!(quote("- d"), "-- '- d'");
-    }
 }

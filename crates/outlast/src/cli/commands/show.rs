@@ -21,7 +21,7 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<u8, Failure> {
     let local = context.open().await?;
     let host = local.host();
     let run = host.run(&run_id).await?.ok_or_else(|| Failure::not_found(&run_id))?;
-    let (probe, note) = note(host, &run).await;
+    let (probe, note) = note(context, host, &run).await;
     let messages: Option<Vec<Message>> = if args.messages {
         let rows = host.store().run_messages(host.tenant(), &run_id).await?;
         Some(rows.into_iter().map(|row| row.message).collect())
