@@ -18,6 +18,8 @@ pub struct CancelReport {
     pub recorded: bool,
     /// Whether the run had ended before anybody wished it to.
     pub was_over: bool,
+    /// Whether the wish was for want of viewers and there is one: nothing was done.
+    pub watched: bool,
 }
 
 /// Why a run could not be stopped.
@@ -65,7 +67,10 @@ impl Host {
         let (run, recorded) = match outcome {
             CancelOutcome::NotFound => return Err(CancelError::NotFound(run_id.clone())),
             CancelOutcome::Terminal(run) => {
-                return Ok(CancelReport { run: *run, recorded: false, was_over: true });
+                return Ok(CancelReport { run: *run, recorded: false, was_over: true, watched: false });
+            }
+            CancelOutcome::Watched(run) => {
+                return Ok(CancelReport { run: *run, recorded: false, was_over: false, watched: true });
             }
             CancelOutcome::Recorded(run) => (*run, true),
             CancelOutcome::AlreadyRequested(run) => (*run, false),
@@ -79,7 +84,7 @@ impl Host {
             () = clock.sleep(patience) => keeper.hand_over().await,
         }
         let run = host.run(run_id).await?.ok_or_else(|| CancelError::NotFound(run_id.clone()))?;
-        Ok(CancelReport { run, recorded, was_over: false })
+        Ok(CancelReport { run, recorded, was_over: false, watched: false })
     }
 
     /// Sees to it that no agent of the run lives or will be started, as far as this host reaches. Whoever brings the

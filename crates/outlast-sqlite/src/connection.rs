@@ -5,17 +5,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::files::wake_stopped_writer;
-
-/// How long a write by another process may take before it is looked at whether that process stands still.
-const PATIENCE_WITH_WRITER: Duration = Duration::from_millis(300);
-
 /// Opens a connection. The file must exist: it is made elsewhere, for its user only.
 pub(crate) fn open(file: &Path, lock_wait: Duration) -> rusqlite::Result<Connection> {
     // One thread uses a connection at a time, so SQLite's own mutexes only cost.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(file, flags)?;
-    wait_for_locks(&mut connection, file, lock_wait)?;
+    wait_for_locks(&mut connection, lock_wait)?;
     // FULL: a commit is on the disk before it is answered. The size limit gives the disk back what a burst took.
     connection.execute_batch(
         "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF; \
@@ -27,17 +22,11 @@ pub(crate) fn open(file: &Path, lock_wait: Duration) -> rusqlite::Result<Connect
 
 /// Waits for a lock in small steps: SQLite's own handler soon sleeps for 100 ms at a time, and behind another process
 /// that commits without a pause it would find the lock free only by luck.
-pub(crate) fn wait_for_locks(
-    connection: &mut Connection,
-    file: &Path,
-    limit: Duration,
-) -> rusqlite::Result<()> {
+pub(crate) fn wait_for_locks(connection: &mut Connection, limit: Duration) -> rusqlite::Result<()> {
     let mut waited = Duration::ZERO;
-    let mut asked = Duration::ZERO;
-    let file = file.to_owned();
     connection.busy_handler(Some(move |tries: i32| {
         if tries == 0 {
-            (waited, asked) = (Duration::ZERO, Duration::ZERO);
+            waited = Duration::ZERO;
         }
         let step = Duration::from_micros(match tries {
             ..20 => 250,
@@ -46,10 +35,6 @@ pub(crate) fn wait_for_locks(
         });
         if waited >= limit {
             return false;
-        }
-        if waited - asked >= PATIENCE_WITH_WRITER {
-            asked = waited;
-            wake_stopped_writer(&file);
         }
         pause(step);
         waited += step;

@@ -147,6 +147,8 @@ pub enum CancelOutcome {
     AlreadyRequested(Box<RunRecord>),
     /// The run had ended before.
     Terminal(Box<RunRecord>),
+    /// The wish was for want of viewers (`disconnect`, `ttl`), and somebody watches. Nothing was written.
+    Watched(Box<RunRecord>),
     /// No such run.
     NotFound,
 }

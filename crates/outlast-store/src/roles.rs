@@ -50,7 +50,8 @@ pub trait Runs: Send + Sync {
     /// Gives the claim back: the next claim is granted at once. Without effect where it is not current.
     async fn release(&self, token: &ClaimToken) -> Result<(), StoreError>;
 
-    /// Records that somebody wants the run to stop. The first wish stays; nothing withdraws it.
+    /// Records that somebody wants the run to stop, as decided by [`outlast_core::decide::cancel`]. The first wish stays;
+    /// nothing withdraws it.
     async fn request_cancel(
         &self,
         tenant: &Tenant,

@@ -107,7 +107,7 @@ impl Readers {
         while let Some(read) = self.next() {
             let opened = match &mut db {
                 Some(db) => Ok(&*db),
-                None => match connection::open(&shared.file, shared.lock_wait) {
+                None => match shared.watchdog.during(|| connection::open(&shared.file, shared.lock_wait)) {
                     Ok(opened) => Ok(&*db.insert(opened)),
                     Err(error) => Err(crate::failure::Failure::Sql(error).told(&shared.file)),
                 },
@@ -120,12 +120,12 @@ impl Readers {
 impl Reader<'_> {
     fn read<T>(&self, work: impl FnOnce(&View<'_>) -> Tried<T>) -> Result<T, StoreError> {
         let db = self.db.clone()?;
-        let outcome = (|| {
+        let outcome = self.shared.watchdog.during(|| {
             db.prepare_cached("BEGIN")?.execute([])?;
             let value = work(&View::now(db, &self.shared.owners, &self.shared.ports));
             db.prepare_cached("ROLLBACK")?.execute([])?;
             value
-        })();
+        });
         if !db.is_autocommit() {
             let _ = db.execute_batch("ROLLBACK");
         }

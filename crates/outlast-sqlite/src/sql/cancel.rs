@@ -1,5 +1,6 @@
 //! Stopping a run.
 
+use outlast_core::decide::{self, CancelDecision};
 use outlast_core::run::CancelReason;
 use outlast_core::{RunId, Tenant};
 use outlast_store::CancelOutcome;
@@ -18,11 +19,12 @@ pub(crate) fn request_cancel(
     let Some(run) = record::run(tx, tenant, run_id)? else {
         return Ok(CancelOutcome::NotFound);
     };
-    if run.status.is_terminal() {
-        return Ok(CancelOutcome::Terminal(Box::new(run)));
-    }
-    if run.cancel_requested.is_some() {
-        return Ok(CancelOutcome::AlreadyRequested(Box::new(run)));
+    let watched = run.detached_since.is_none();
+    match decide::cancel(run.status, run.cancel_requested.is_some(), reason, watched) {
+        CancelDecision::Terminal => return Ok(CancelOutcome::Terminal(Box::new(run))),
+        CancelDecision::AlreadyRequested => return Ok(CancelOutcome::AlreadyRequested(Box::new(run))),
+        CancelDecision::Watched => return Ok(CancelOutcome::Watched(Box::new(run))),
+        CancelDecision::Record => {}
     }
     tx.db
         .prepare_cached("UPDATE runs SET cancel_reason = ?2, cancel_at = ?3 WHERE run_id = ?1")?

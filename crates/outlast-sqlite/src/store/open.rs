@@ -11,7 +11,7 @@ use crate::config::SqliteConfig;
 use crate::failure::{Failure, unavailable};
 use crate::files::{self, Owners, ProcessLock};
 use crate::reader::Readers;
-use crate::watch::Watch;
+use crate::watch::{Watch, Watchdog};
 use crate::writer::{self, Queue, Writer};
 use crate::{connection, schema};
 
@@ -29,8 +29,12 @@ impl SqliteStore {
         let lock = ProcessLock::join(&data_dir)?;
         files::make_database(&data_dir, &owner)?;
         let file = data_dir.join(files::DATABASE);
-        let mut db = connection::open(&file, lock_wait).map_err(|error| Failure::Sql(error).told(&file))?;
-        let deployment_id = schema::prepare(&mut db, &file, &lock, &*ports.entropy)?;
+        let watchdog =
+            Watchdog::spawn(&file).map_err(|error| unavailable(format!("cannot start a thread: {error}")))?;
+        let mut db = watchdog
+            .during(|| connection::open(&file, lock_wait))
+            .map_err(|error| Failure::Sql(error).told(&file))?;
+        let deployment_id = watchdog.during(|| schema::prepare(&mut db, &file, &lock, &*ports.entropy))?;
         // Known as alive before anything can be claimed in its name.
         let owners = Owners::join(&data_dir, &owner)?;
         owners.clean(ports.clock.wall_ms());
@@ -42,6 +46,7 @@ impl SqliteStore {
             owners,
             signals: Signals::shared(),
             deployment_id,
+            watchdog,
         });
         let (queue, readers) = (Arc::<Queue>::default(), Arc::<Readers>::default());
         let (alive, ended) = mpsc::channel(1);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use outlast_store::{Ports, Signals};
 
 use crate::files::Owners;
+use crate::watch::Watchdog;
 
 /// See the module.
 pub(crate) struct Shared {
@@ -18,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) owners: Owners,
     pub(crate) signals: Arc<Signals>,
     pub(crate) deployment_id: String,
+    /// Every operation on the database is done under its eyes.
+    pub(crate) watchdog: Watchdog,
 }
 
 impl Shared {

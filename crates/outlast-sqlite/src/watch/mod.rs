@@ -1,5 +1,7 @@
-//! Commits of other processes, as the file system tells of them.
+//! What other processes do: their commits, as the file system tells of them, and their standing still.
 
+mod dog;
 mod wal;
 
+pub(crate) use dog::Watchdog;
 pub(crate) use wal::Watch;

@@ -49,7 +49,8 @@ impl Writer {
                 Task::End => break,
                 Task::Look => true,
                 Task::Write(jobs, look) => {
-                    Scene { db: &db, shared: &shared, queue: &queue }.write(jobs);
+                    let scene = Scene { db: &db, shared: &shared, queue: &queue };
+                    shared.watchdog.during(|| scene.write(jobs));
                     commits += 1;
                     look
                 }
@@ -62,7 +63,7 @@ impl Writer {
             }
             if look {
                 // This number changes with the commits of other connections only, so own ones wake nobody twice.
-                let seen = data_version(&db);
+                let seen = shared.watchdog.during(|| data_version(&db));
                 if seen != version {
                     version = seen;
                     shared.signals.any_changed();
@@ -107,9 +108,9 @@ fn bound_wal(db: &mut Connection, shared: &Shared, limit: &mut u64) -> rusqlite:
     if size <= *limit {
         return Ok(());
     }
-    connection::wait_for_locks(db, &shared.file, READER_WAIT)?;
+    connection::wait_for_locks(db, READER_WAIT)?;
     let emptied = checkpoint(db, "PRAGMA wal_checkpoint(RESTART)");
-    connection::wait_for_locks(db, &shared.file, shared.lock_wait)?;
+    connection::wait_for_locks(db, shared.lock_wait)?;
     if matches!(emptied, Ok((false, _))) {
         *limit = WAL_LIMIT;
     } else {

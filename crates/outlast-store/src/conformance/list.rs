@@ -31,7 +31,7 @@ macro_rules! conformance_tests {
                 ends_with_one_terminal_event, the_end_stays,
             ],
             cancel: [
-                the_first_wish_stays, an_end_must_know_of_it, racing_the_end, only_the_end_may_be_claimed,
+                the_first_wish_stays, a_viewer_who_is_there_wins, an_end_must_know_of_it, racing_the_end, only_the_end_may_be_claimed,
                 the_driver_writes_on,
             ],
             presence: [

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ClaimFacts, ClaimRefusal, ExistingRun};
+use outlast_core::decide::{
+    self, AcceptDecision, AcceptFacts, CancelDecision, ClaimFacts, ClaimRefusal, ExistingRun,
+};
 use outlast_core::event::Origin;
 use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, Purpose, RunRecord, Status};
 use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
@@ -160,11 +162,13 @@ impl Runs for MemoryStore {
         let Some(run) = state.get_mut(run_id).filter(|run| run.record.tenant == *tenant) else {
             return Ok(CancelOutcome::NotFound);
         };
-        if !run.is_live() {
-            return Ok(CancelOutcome::Terminal(Box::new(run.seen(&now))));
-        }
-        if run.record.cancel_requested.is_some() {
-            return Ok(CancelOutcome::AlreadyRequested(Box::new(run.seen(&now))));
+        let seen = run.seen(&now);
+        let watched = seen.detached_since.is_none();
+        match decide::cancel(seen.status, seen.cancel_requested.is_some(), reason, watched) {
+            CancelDecision::Terminal => return Ok(CancelOutcome::Terminal(Box::new(seen))),
+            CancelDecision::AlreadyRequested => return Ok(CancelOutcome::AlreadyRequested(Box::new(seen))),
+            CancelDecision::Watched => return Ok(CancelOutcome::Watched(Box::new(seen))),
+            CancelDecision::Record => {}
         }
         run.record.cancel_requested = Some(Cancel { reason, at: now.wall });
         let seen = run.seen(&now);

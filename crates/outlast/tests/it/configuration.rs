@@ -212,7 +212,7 @@ fn on_disconnect_cancel() {
         assert_eq!(bench.record("r")["onDisconnect"], "cancel");
         run.signal(signal);
         let left = run.finish();
-        assert!(left.stderr.contains("cancelling"), "{signal:?}: {}", left.stderr);
+        assert!(left.stderr.contains("the run is cancelled"), "{signal:?}: {}", left.stderr);
         assert_eq!(marker.alive(), [], "{signal:?}: nothing of it lives when the command returns");
         let log = bench.check_ended("r");
         assert_eq!(log[log.len() - 1].json["code"], "aborted");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_core::run::{CancelReason, Purpose, Status};
 
 use crate::conformance::world::{Host, LEASE, World, abortion, completion, run_id};
-use crate::{CancelOutcome, FinishError};
+use crate::{CancelOutcome, FinishError, PresenceUntil};
 
 async fn cancel(host: &Host, run: &str, reason: CancelReason) -> CancelOutcome {
     host.store.request_cancel(&host.tenant, &run_id(run), reason).await.expect("answered")
@@ -26,6 +26,24 @@ pub async fn the_first_wish_stays(world: World) {
     let outcome = cancel(&a, "r", CancelReason::User).await;
     assert!(matches!(outcome, CancelOutcome::AlreadyRequested(run) if run.cancel_requested == Some(wish)));
     assert_eq!(a.record("r").await.cancel_requested, Some(wish));
+}
+
+/// A cancel for want of viewers is recorded only while nobody watches; a person's Stop whoever does.
+pub async fn a_viewer_who_is_there_wins(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    a.accept("r", "t").await;
+    let watch = PresenceUntil::For(Duration::from_secs(10));
+    a.store.presence(&run_id("r"), &a.owner, watch).await.expect("written");
+    let before = a.record("r").await;
+    for reason in [CancelReason::Ttl, CancelReason::Disconnect] {
+        assert!(matches!(cancel(&b, "r", reason).await, CancelOutcome::Watched(run) if *run == before));
+    }
+    assert_eq!(a.record("r").await, before, "nothing was written");
+    a.store.presence(&run_id("r"), &a.owner, PresenceUntil::Left).await.expect("written");
+    assert!(matches!(cancel(&b, "r", CancelReason::Disconnect).await, CancelOutcome::Recorded(_)));
+    a.accept("s", "u").await;
+    a.store.presence(&run_id("s"), &a.owner, watch).await.expect("written");
+    assert!(matches!(cancel(&b, "s", CancelReason::User).await, CancelOutcome::Recorded(_)));
 }
 
 /// An end that does not take the recorded cancel into account is refused; one that does is written.

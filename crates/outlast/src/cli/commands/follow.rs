@@ -81,27 +81,25 @@ pub async fn follow(
                 _ = output.finish() => {}
                 () = clock.sleep(READ_PATIENCE) => {}
             }
-            if what.on_disconnect == OnDisconnect::Cancel && is_unwatched(host, what.run_id).await? {
-                eprintln!("outlast: the last viewer left; cancelling the run");
-                host.cancel(what.run_id, CancelReason::Disconnect, CANCEL_PATIENCE)
+            if what.on_disconnect == OnDisconnect::Cancel {
+                let report = host
+                    .cancel(what.run_id, CancelReason::Disconnect, CANCEL_PATIENCE)
                     .await
                     .map_err(|error| Failure::new(error.code(), error))?;
-            } else {
-                let attach = context.again.command("attach", what.run_id);
-                let cancel = context.again.command("cancel", what.run_id);
-                eprintln!(
-                    "outlast: detached, the agent works on. `{attach}` comes back, `{cancel}` stops it."
-                );
+                if !report.watched {
+                    eprintln!(
+                        "outlast: the last viewer left, so the run is cancelled ({})",
+                        report.run.status
+                    );
+                    return Ok(status);
+                }
             }
+            let attach = context.again.command("attach", what.run_id);
+            let cancel = context.again.command("cancel", what.run_id);
+            eprintln!("outlast: detached, the agent works on. `{attach}` comes back, `{cancel}` stops it.");
             Ok(status)
         }
     }
-}
-
-/// Whether no viewer is left. This one counts no longer; whether another does, in whatever process, is the store's to
-/// say.
-async fn is_unwatched(host: &Host, run_id: &RunId) -> Result<bool, Failure> {
-    Ok(host.run(run_id).await?.is_some_and(|run| run.detached_since.is_some()))
 }
 
 async fn watch(

@@ -26,7 +26,14 @@ impl Ordinary {
         }
         let dir = TempDir::with_prefix("outlast-it-program-").expect("temporary directory");
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
-        fs::copy(env!("CARGO_BIN_EXE_outlast"), dir.path().join("outlast")).expect("copy");
+        // Another process writes the copy: a process that a parallel test forks here meanwhile would hold the file open
+        // for writing, and it could not be executed.
+        let copied = std::process::Command::new("cp")
+            .arg(env!("CARGO_BIN_EXE_outlast"))
+            .arg(dir.path().join("outlast"))
+            .status()
+            .expect("cp");
+        assert!(copied.success(), "{copied}");
         Some(Ordinary { dir })
     }
 
