@@ -8,6 +8,7 @@ use outlast_runtime::{Notice, Notices, Options};
 use super::again::Again;
 use super::args::Cli;
 use super::failure::Failure;
+use crate::cli::say::tell;
 use crate::config::Config;
 use crate::{Local, LocalOptions, OpenError};
 
@@ -54,12 +55,12 @@ impl Context {
 /// What a person at a terminal needs to know while the command goes on.
 fn tell(notice: Notice) {
     match notice {
-        Notice::StoreUnavailable { message } => eprintln!("outlast: {message}; holding, the agent works on"),
-        Notice::StoreBack => eprintln!("outlast: the store is available again"),
+        Notice::StoreUnavailable { message } => tell!("outlast: {message}; holding, the agent works on"),
+        Notice::StoreBack => tell!("outlast: the store is available again"),
         Notice::Superseded { .. } => {
-            eprintln!("outlast: another process drives the run now; this one only reads")
+            tell!("outlast: another process drives the run now; this one only reads")
         }
-        Notice::CannotDrive { message, .. } => eprintln!("outlast: {message}"),
+        Notice::CannotDrive { message, .. } => tell!("outlast: {message}"),
         Notice::Launched { .. } | Notice::TookOver { .. } => {}
     }
 }

@@ -7,6 +7,7 @@ use outlast_core::ErrorCode;
 use serde_json::json;
 
 use super::render::printable_text;
+use crate::cli::say::tell;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -53,9 +54,9 @@ impl Failure {
     /// Tells it on standard error: as text, or as `{"error":{"code","message"}}`.
     pub fn report(&self, json: bool) -> ExitCode {
         if json {
-            eprintln!("{}", json!({"error": {"code": self.code, "message": self.message}}));
+            tell!("{}", json!({"error": {"code": self.code, "message": self.message}}));
         } else {
-            eprintln!("outlast: {}", printable_text(&self.message));
+            tell!("outlast: {}", printable_text(&self.message));
         }
         ExitCode::from(self.status)
     }

@@ -1,5 +1,11 @@
 //! The command line.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "they panic where a terminal is gone: use `say`"
+)]
+
 mod again;
 mod args;
 mod commands;
@@ -7,6 +13,7 @@ mod context;
 mod failure;
 mod main;
 mod render;
+mod say;
 mod signals;
 #[cfg(feature = "failpoints")]
 mod testing;

@@ -4,11 +4,9 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 
-use crate::support::{Bench, Finished, Proc, eventually, gated_script};
+use crate::support::{Bench, Finished, Proc, eventually, gated_script, terminal};
 
 /// Lays the events where the agent `cat events` prints them.
 fn lay_events(bench: &Bench, events: &[Value]) {
@@ -184,17 +182,11 @@ fn a_failure_says_its_cause() {
 
 /// Runs the command with its standard output and error on a terminal, and gives what the terminal was sent.
 fn on_a_terminal(mut command: Command) -> (Option<i32>, String) {
-    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("pty");
-    grantpt(&main).expect("grant");
-    unlockpt(&main).expect("unlock");
-    let name = ptsname(&main, Vec::new()).expect("name");
-    let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("terminal");
-    let terminal = File::from(terminal);
+    let (mut main, terminal) = terminal();
     command.stdout(Stdio::from(terminal.try_clone().expect("clone"))).stderr(Stdio::from(terminal));
     let mut child = command.spawn().expect("spawn");
     drop(command);
     let mut sent = Vec::new();
-    let mut main = File::from(main);
     let mut buffer = [0; 4096];
     // The terminal's last user has closed it: an error on Linux.
     while let Ok(count @ 1..) = main.read(&mut buffer) {

@@ -15,4 +15,5 @@ mod real_agents;
 mod shown;
 mod store;
 mod support;
+mod terminal;
 mod viewers;

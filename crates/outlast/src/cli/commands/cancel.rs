@@ -9,6 +9,7 @@ use crate::ErrorCode;
 use crate::cli::args::RunArg;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
+use crate::cli::say::{print_line, tell};
 
 /// Beyond the lease of a driver that is frozen: the time to kill a tree that ignores SIGTERM, and to read what it wrote.
 const MARGIN: Duration = Duration::from_secs(12);
@@ -27,11 +28,11 @@ pub async fn cancel(context: &Context, args: &RunArg) -> Result<u8, Failure> {
     local.close().await;
     let run = &report.run;
     if context.json {
-        println!("{}", serde_json::to_string(run).unwrap_or_default());
+        print_line!("{}", serde_json::to_string(run).unwrap_or_default());
     }
     let say = |text: String| {
         if !context.json {
-            eprintln!("outlast: {text}");
+            tell!("outlast: {text}");
         }
     };
     if report.was_over {

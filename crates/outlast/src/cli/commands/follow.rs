@@ -11,6 +11,7 @@ use crate::ErrorCode;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::render::Output;
+use crate::cli::say::tell;
 use crate::cli::signals::{Leave, Signals, unless_left};
 
 /// What is followed.
@@ -87,16 +88,13 @@ pub async fn follow(
                     .await
                     .map_err(|error| Failure::new(error.code(), error))?;
                 if !report.watched {
-                    eprintln!(
-                        "outlast: the last viewer left, so the run is cancelled ({})",
-                        report.run.status
-                    );
+                    tell!("outlast: the last viewer left, so the run is cancelled ({})", report.run.status);
                     return Ok(status);
                 }
             }
             let attach = context.again.command("attach", what.run_id);
             let cancel = context.again.command("cancel", what.run_id);
-            eprintln!("outlast: detached, the agent works on. `{attach}` comes back, `{cancel}` stops it.");
+            tell!("outlast: detached, the agent works on. `{attach}` comes back, `{cancel}` stops it.");
             Ok(status)
         }
     }
@@ -152,6 +150,8 @@ async fn drain(output: &mut Output, signals: &mut Signals) {
 fn closed_pipe(error: std::io::Error) -> Result<End, Failure> {
     match error.kind() {
         std::io::ErrorKind::BrokenPipe => Ok(End::PipeClosed),
+        // What a terminal answers that is gone.
+        _ if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(End::PipeClosed),
         _ => Err(Failure::new(ErrorCode::Internal, format!("cannot write to standard output: {error}"))),
     }
 }

@@ -12,6 +12,7 @@ use crate::cli::args::PsArgs;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::render::{printable, shorten};
+use crate::cli::say::tell;
 use crate::config::show_duration;
 
 const PAGE: usize = 500;
@@ -101,7 +102,7 @@ pub(super) async fn note(context: &Context, host: &Host, run: &RunRecord) -> (Op
 /// Says on standard error what the journal says of a run that nobody drives.
 pub(super) async fn tell_undriven(context: &Context, host: &Host, run: &RunRecord) {
     if let (Some(_), text) = note(context, host, run).await {
-        eprintln!("outlast: {text}");
+        tell!("outlast: {text}");
     }
 }
 
@@ -112,7 +113,7 @@ fn table(
     all: bool,
 ) -> std::io::Result<()> {
     if runs.is_empty() {
-        eprintln!(
+        tell!(
             "outlast: {}",
             if all { "no runs" } else { "no live runs; `outlast ps -a` lists those that ended" }
         );

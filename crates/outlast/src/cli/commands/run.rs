@@ -14,6 +14,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::render::printable;
+use crate::cli::say::{print_line, tell};
 use crate::cli::signals::{Signals, unless_left};
 use crate::{Offset, StartError};
 
@@ -28,7 +29,7 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
     let started = match unless_left(&mut signals, host.start(start)).await {
         Ok(started) => started.map_err(start_failure)?,
         Err(leave) => {
-            eprintln!(
+            tell!(
                 "outlast: interrupted while run {run_id} was being recorded; `outlast ps` tells whether it was"
             );
             return Ok(leave.status());
@@ -39,7 +40,7 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<u8, Failure> {
         let place =
             if lent { "" } else { ", in a directory of the thread's own (--workspace . works in yours)" };
         let (run, thread) = (printable(run_id.as_str()), printable(started.run.thread_id.as_str()));
-        eprintln!("outlast: run {run} on thread {thread}{place}");
+        tell!("outlast: run {run} on thread {thread}{place}");
     }
     let status = if args.detach {
         detach(context, host, started).await
@@ -63,16 +64,16 @@ async fn detach(context: &Context, host: &crate::Host, started: crate::Started) 
     match host.launch_only(started).await {
         KeepEnd::Ended(run) => {
             if context.json {
-                println!(
+                print_line!(
                     "{}",
                     serde_json::json!({"runId": run_id, "threadId": thread_id, "status": run.status})
                 );
             } else {
-                println!("{run_id}");
+                print_line!("{run_id}");
                 let known = if new { "" } else { "this run exists: " };
                 let attach = context.again.command("attach", &run_id);
                 let thread = printable(thread_id.as_str());
-                eprintln!("outlast: {known}{} on thread {thread}; `{attach}` follows it", run.status);
+                tell!("outlast: {known}{} on thread {thread}; `{attach}` follows it", run.status);
             }
             match &run.error {
                 Some(error) if new => Err(Failure::new(crate::ErrorCode::LaunchFailed, &error.message)),
@@ -160,7 +161,7 @@ fn prompt(arg: Option<&str>) -> Result<Option<String>, Failure> {
     }
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
-        eprintln!("outlast: reading the prompt from standard input; end it with Ctrl-D");
+        tell!("outlast: reading the prompt from standard input; end it with Ctrl-D");
     }
     let mut text = String::new();
     stdin

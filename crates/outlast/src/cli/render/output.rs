@@ -7,6 +7,7 @@ use outlast_store::StoredEvent;
 use tokio::sync::{mpsc, oneshot};
 
 use super::human::Human;
+use crate::cli::say::tell;
 
 /// Prints a stream's events to standard output, on a thread of its own: whoever reads it slowly or not at all holds up
 /// the printing, and neither a driver in this process nor its leases nor a signal.
@@ -84,7 +85,7 @@ impl Output {
     /// How the run ended, for people, on standard error.
     pub fn summary(&self, run: &RunRecord) {
         if let Some(human) = &self.human {
-            eprintln!("{}", human.summary(run));
+            tell!("{}", human.summary(run));
         }
     }
 }
