@@ -94,11 +94,7 @@ impl Host {
         let Some(instance) = &run.instance_id else {
             return;
         };
-        if run
-            .machine
-            .as_deref()
-            .is_some_and(|machine| provider.machine().is_some_and(|here| here != machine))
-        {
+        if self.inner.elsewhere(run).is_some() {
             return;
         }
         let latched = provider.latch_cancelled(instance, &run.run_id).await;

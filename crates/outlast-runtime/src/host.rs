@@ -109,6 +109,12 @@ impl Inner {
         Hold::new(&*self.ports.clock, &self.notices, self.options.store_patience, None)
     }
 
+    /// The machine that the run's sandbox is on, where that is another one than this host reaches.
+    pub(crate) fn elsewhere<'r>(&self, run: &'r RunRecord) -> Option<&'r str> {
+        let here = self.provider.machine()?;
+        run.machine.as_deref().filter(|machine| *machine != here)
+    }
+
     pub(crate) async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let mut hold = self.hold_reads();
         loop {

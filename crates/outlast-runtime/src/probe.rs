@@ -35,11 +35,7 @@ impl Host {
         let Some(instance) = &run.instance_id else {
             return RunProbe::NotLaunched;
         };
-        if run
-            .machine
-            .as_deref()
-            .is_some_and(|machine| provider.machine().is_some_and(|here| here != machine))
-        {
+        if self.inner.elsewhere(run).is_some() {
             return RunProbe::Unknown { cause: "its sandbox is on another machine".to_owned() };
         }
         use outlast_core::journal::latch::{Latch, LatchState};

@@ -2,7 +2,7 @@
 
 use outlast_agents::{AgentExit, Ended, Translation};
 use outlast_core::ErrorCode;
-use outlast_core::decide::{EndVerdict, Ending, end};
+use outlast_core::decide::{Ending, end};
 use outlast_core::event::{Chunk, Event, Origin};
 use outlast_core::journal::exit::ExitRecord;
 use outlast_core::run::{EndReason, RunError};
@@ -99,26 +99,24 @@ impl Driver<'_> {
         if let (Some(cause), Ending::Failed { error, .. }) = (&leftovers, &mut ending) {
             error.message.push_str(&format!("; processes of it may still live: {cause}"));
         }
-        let session = translation.session().map(str::to_owned);
         let mut hold = self.host.hold();
-        let fold = self.fold.clone();
+        let mut finish = self.prepare_finish(translation, &closing, &ended, &ending, &exit);
         loop {
             if let Err(end) = self.guard() {
                 return end;
             }
-            let cancel = self.known_cancel().map(|cancel| cancel.reason);
-            let verdict = end(cancel, &ending);
-            self.fold = fold.clone();
-            let finish =
-                self.prepare_finish(translation, &closing, &ended, verdict, session.as_deref(), &exit);
             fail::point("finish.before");
-            match self.host.store.finish(finish).await {
+            // The same one again where its outcome is not known: the store knows it by its batch.
+            match self.host.store.finish(finish.clone()).await {
                 Ok(finished) => {
                     fail::point("finish.after");
                     hold.done();
                     return DriveEnd::Ended(Box::new(finished.run));
                 }
-                Err(FinishError::Cancelled(cancel)) => self.set_cancel(cancel),
+                Err(FinishError::Cancelled(cancel)) => {
+                    self.set_cancel(cancel);
+                    finish = self.prepare_finish(translation, &closing, &ended, &ending, &exit);
+                }
                 Err(FinishError::Store(error)) => {
                     if let Err(error) = hold.wait(error).await {
                         return DriveEnd::Store(error);
@@ -131,24 +129,26 @@ impl Driver<'_> {
         }
     }
 
+    /// The end of the run, as the cancel that is known by now makes it.
     fn prepare_finish(
         &mut self,
         translation: &Translation,
         closing: &[(Origin, Chunk)],
         ended: &Ended,
-        verdict: EndVerdict,
-        session: Option<&str>,
+        ending: &Ending,
         exit: &Exit,
     ) -> Finish {
-        let (mut append, last) =
-            self.prepare_append(closing.to_vec(), |fold| translation.cursor(fold), session);
+        let cancel = self.known_cancel().map(|cancel| cancel.reason);
+        let verdict = end(cancel, ending);
+        // It may be prepared a second time, from the same place.
+        let fold = self.fold.clone();
+        let session = translation.session();
+        let (mut append, _) = self.prepare_append(closing.to_vec(), |fold| translation.cursor(fold), session);
         // What no event has closed is closed by the end of the log.
         let mut rest: Vec<Update> = Vec::new();
         self.fold.finish(&mut rest);
+        self.fold = fold;
         append.messages.extend(rest.into_iter().map(|update| (update.ordinal, update.message)));
-        if let Some(cursor) = &mut append.cursor {
-            cursor.fold_from = last.0 + 2;
-        }
         let run = &self.run;
         let terminal = match &verdict.error {
             None => Event::RunFinished {
@@ -165,13 +165,7 @@ impl Driver<'_> {
             },
         };
         append.events.push(NewEvent { origin: Origin::Host, chunk: terminal.chunk() });
-        Finish {
-            append,
-            verdict,
-            cancel: self.known_cancel().map(|cancel| cancel.reason),
-            exit_code: exit.status(),
-            usage: ended.usage.clone(),
-        }
+        Finish { append, verdict, cancel, exit_code: exit.status(), usage: ended.usage.clone() }
     }
 
     async fn agent_exit(&self, exit: &Exit) -> AgentExit {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outlast_agents::{JournalEnd, Progress, RunContext, Translation};
 use outlast_core::decide::silent;
+use outlast_core::event::{Chunk, Origin};
 use outlast_core::journal::exit::ExitRecord;
 use outlast_core::journal::latch::{Latch, LatchState};
 use outlast_core::run::CancelReason;
@@ -66,11 +67,7 @@ impl Driver<'_> {
             if !read.bytes.is_empty() {
                 let end = JournalEnd { stdout_bytes: exit.as_ref().map(|exit| exit.stdout_bytes) };
                 let progress = translation.feed(&read.bytes, end, &mut events);
-                if !events.is_empty() {
-                    let session = translation.session();
-                    self.append(std::mem::take(&mut events), |fold| translation.cursor(fold), session)
-                        .await?;
-                }
+                self.append_translated(&translation, &mut events).await?;
                 if let Progress::Sentinel { exit: status } = progress {
                     let record = self.exit_record(exit).await;
                     return Ok((translation, Exit::Exited { status, record }));
@@ -81,11 +78,7 @@ impl Driver<'_> {
             // gone, for until then the sentinel may still come.
             if let Some(lost) = dead {
                 translation.feed_rest(&mut events);
-                if !events.is_empty() {
-                    let session = translation.session();
-                    self.append(std::mem::take(&mut events), |fold| translation.cursor(fold), session)
-                        .await?;
-                }
+                self.append_translated(&translation, &mut events).await?;
                 return Ok((
                     translation,
                     exit.map_or(lost, |r| Exit::Exited { status: r.exit, record: Some(r) }),
@@ -107,6 +100,18 @@ impl Driver<'_> {
                 Ok(_) | Err(_) => {}
             }
         }
+    }
+
+    /// Adds what the translation has yielded, if anything.
+    async fn append_translated(
+        &mut self,
+        translation: &Translation,
+        events: &mut Vec<(Origin, Chunk)>,
+    ) -> Result<(), DriveEnd> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.append(std::mem::take(events), |fold| translation.cursor(fold), translation.session()).await
     }
 
     /// Reads, again and again where the provider is away for a while.

@@ -35,19 +35,11 @@ struct Conversation {
     session: Option<String>,
 }
 
-/// A sandbox, or the run's end.
-enum Ensured {
-    Instance(InstanceId),
-    Failed(String),
-}
-
 impl Driver<'_> {
     /// Brings the run to where its journal can be read, or finds out that there will be none. Idempotent: it never
     /// reasons "no journal, so not started", but lets the latch in the sandbox decide.
     pub(super) async fn prepare(&mut self) -> Result<Step, DriveEnd> {
-        if let Some(machine) = self.run.machine.as_deref()
-            && self.host.provider.machine().is_some_and(|here| here != machine)
-        {
+        if let Some(machine) = self.host.elsewhere(&self.run) {
             self.host.release(&self.held.token).await;
             let message = format!("the run's sandbox is on another machine ({machine})");
             return Err(DriveEnd::CannotDrive { code: ErrorCode::SandboxUnreachable, message });
@@ -82,8 +74,8 @@ impl Driver<'_> {
             return Err(DriveEnd::CannotDrive { code: ErrorCode::LaunchEnvMissing, message });
         }
         let instance = match self.ensure().await? {
-            Ensured::Instance(instance) => instance,
-            Ensured::Failed(message) => return Ok(Step::Exit(Exit::LaunchFailed { message })),
+            Ok(instance) => instance,
+            Err(message) => return Ok(Step::Exit(Exit::LaunchFailed { message })),
         };
         let order = match self.order(&instance).await? {
             Ok(order) => order,
@@ -98,14 +90,7 @@ impl Driver<'_> {
                 self.record_launched().await?;
                 Ok(Step::Follow)
             }
-            Ok(LaunchOutcome::TakenBefore) => match self.look().await? {
-                Next::NeverLaunched => Ok(Step::Exit(Exit::NeverLaunched)),
-                Next::SandboxGone => Ok(Step::Exit(Exit::SandboxGone)),
-                Next::Follow | Next::Launch => {
-                    self.record_launched().await?;
-                    Ok(Step::Follow)
-                }
-            },
+            Ok(LaunchOutcome::TakenBefore) => self.taken_before(Exit::NeverLaunched).await,
             Err(LaunchError::SandboxGone(_)) => Ok(Step::Exit(Exit::SandboxGone)),
             Err(LaunchError::Failed(message)) => self.give_up_launch(&instance, message).await,
         }
@@ -117,6 +102,18 @@ impl Driver<'_> {
         match facts {
             Ok(facts) => Ok(next(self.run.phase, &facts)),
             Err(error) => Err(self.unreachable(error).await),
+        }
+    }
+
+    /// Somebody else had the latch: a shim, whose journal is read, or a cancel, and then the run ends like this.
+    async fn taken_before(&mut self, never_launched: Exit) -> Result<Step, DriveEnd> {
+        match self.look().await? {
+            Next::NeverLaunched => Ok(Step::Exit(never_launched)),
+            Next::SandboxGone => Ok(Step::Exit(Exit::SandboxGone)),
+            Next::Follow | Next::Launch => {
+                self.record_launched().await?;
+                Ok(Step::Follow)
+            }
         }
     }
 
@@ -135,14 +132,7 @@ impl Driver<'_> {
                 self.killed = Some(KillOutcome::NeverStarted);
                 Ok(Step::Exit(Exit::NeverLaunched))
             }
-            Ok(LaunchOutcome::TakenBefore) => match self.look().await? {
-                Next::NeverLaunched | Next::Launch => Ok(Step::Exit(Exit::NeverLaunched)),
-                Next::SandboxGone => Ok(Step::Exit(Exit::SandboxGone)),
-                Next::Follow => {
-                    self.record_launched().await?;
-                    Ok(Step::Follow)
-                }
-            },
+            Ok(LaunchOutcome::TakenBefore) => self.taken_before(Exit::NeverLaunched).await,
             Err(error) => match self.host.provider.exists(&instance).await {
                 Ok(false) => Ok(Step::Exit(Exit::NeverLaunched)),
                 _ => Err(self.unreachable(error).await),
@@ -155,14 +145,7 @@ impl Driver<'_> {
     async fn give_up_launch(&mut self, instance: &InstanceId, message: String) -> Result<Step, DriveEnd> {
         match self.host.provider.latch_cancelled(instance, &self.run.run_id).await {
             Ok(LaunchOutcome::Taken) => Ok(Step::Exit(Exit::LaunchFailed { message })),
-            Ok(LaunchOutcome::TakenBefore) => match self.look().await? {
-                Next::NeverLaunched => Ok(Step::Exit(Exit::LaunchFailed { message })),
-                Next::SandboxGone => Ok(Step::Exit(Exit::SandboxGone)),
-                Next::Follow | Next::Launch => {
-                    self.record_launched().await?;
-                    Ok(Step::Follow)
-                }
-            },
+            Ok(LaunchOutcome::TakenBefore) => self.taken_before(Exit::LaunchFailed { message }).await,
             Err(_) => match self.host.provider.exists(instance).await {
                 Ok(false) => Ok(Step::Exit(Exit::LaunchFailed { message })),
                 Ok(true) | Err(_) => {
@@ -174,12 +157,21 @@ impl Driver<'_> {
     }
 
     /// The thread's live sandbox, or a new one: the intent row first, so that a sandbox that was created can always be
-    /// found, whatever dies when.
-    async fn ensure(&mut self) -> Result<Ensured, DriveEnd> {
+    /// found, whatever dies when. The inner error says why there can be none.
+    async fn ensure(&mut self) -> Result<Result<InstanceId, String>, DriveEnd> {
         let key = sandbox_key(&self.run.tenant, &self.run.thread_id, &self.run.spec);
         let provider = &self.host.provider;
         let machine = provider.machine().map(str::to_owned);
         let lent = self.run.spec.workspace.as_ref().map(|workspace| workspace.path.clone());
+        // Drawn once: the same intent again, after an answer that was lost, is known to the store.
+        let intent = Instance {
+            instance_id: self.host.ports.entropy.instance_id(),
+            sandbox_key: key.clone(),
+            provider: provider.name().to_owned(),
+            machine: machine.clone(),
+            state: InstanceState::Creating,
+            created_at: self.host.ports.clock.wall_ms(),
+        };
         let mut hold = self.host.hold();
         let instance = loop {
             self.guard()?;
@@ -194,16 +186,8 @@ impl Driver<'_> {
                         return Ok(found.instance_id);
                     }
                 }
-                let instance = Instance {
-                    instance_id: self.host.ports.entropy.instance_id(),
-                    sandbox_key: key.clone(),
-                    provider: provider.name().to_owned(),
-                    machine: machine.clone(),
-                    state: InstanceState::Creating,
-                    created_at: self.host.ports.clock.wall_ms(),
-                };
-                self.host.store.create_instance(&self.held.token, &instance).await?;
-                Ok::<_, InstanceError>(instance.instance_id)
+                self.host.store.create_instance(&self.held.token, &intent).await?;
+                Ok::<_, InstanceError>(intent.instance_id.clone())
             };
             fail::point("ensure.bind.before");
             match attempt.await {
@@ -221,7 +205,7 @@ impl Driver<'_> {
         self.run.machine = machine;
         self.run.phase = Phase::Launching;
         if let Err(error) = provider.create(&instance, lent.as_deref()).await {
-            return Ok(Ensured::Failed(error.message));
+            return Ok(Err(error.message));
         }
         fail::point("ensure.created");
         // Before anything is launched in it: from now on its absence means that it is gone, not that it is to be made.
@@ -233,7 +217,7 @@ impl Driver<'_> {
             }
         }
         hold.done();
-        Ok(Ensured::Instance(instance))
+        Ok(Ok(instance))
     }
 
     /// Whether the run's instance is one of which only the intent is recorded.
