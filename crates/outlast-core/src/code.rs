@@ -82,6 +82,18 @@ codes! {
     UnsupportedCapability => "unsupported_capability",
     /// The store is full, slow, away or damaged.
     StoreUnavailable => "store_unavailable",
+    /// There is no such route, or nothing of that name.
+    NotFound => "not_found",
+    /// The route does not take this method.
+    MethodNotAllowed => "method_not_allowed",
+    /// The request comes from where none may come from.
+    Forbidden => "forbidden",
+    /// The request is larger than the server takes.
+    RequestTooLarge => "request_too_large",
+    /// The host drives as many runs as it may.
+    TooManyRuns => "too_many_runs",
+    /// The server has no room for another viewer, or is about to end. Another try, or another host, may succeed.
+    Unavailable => "unavailable",
     /// A defect of Outlast.
     Internal => "internal",
     /// The agent itself reported a failure or ended with another status than 0.

@@ -6,7 +6,7 @@ use outlast_core::decide::AcceptRefusal;
 use outlast_core::event::{Event, RUN_ACCEPTED};
 use outlast_core::run::{LaunchSpec, OnDisconnect, RunRecord, SandboxSpec, request_digest};
 use outlast_core::transcript::{Message, Role};
-use outlast_core::{ErrorCode, RunId, ThreadId};
+use outlast_core::{ErrorCode, RunId, ThreadId, canonical};
 use outlast_store::{Accept, AcceptError, Accepted, StoreError};
 
 use crate::claim::Held;
@@ -27,6 +27,11 @@ pub struct Start {
     pub detached_ttl: Option<Duration>,
     /// What happens when the last viewer leaves.
     pub on_disconnect: OnDisconnect,
+    /// The turn's new messages. None: the prompt, as the user's message.
+    pub messages: Option<Vec<Message>>,
+    /// What else must be equal for a request under the same run id to be the same one: a digest of what was asked in
+    /// the caller's own form. None: the spec says it all.
+    pub request: Option<String>,
 }
 
 /// What became of it.
@@ -93,6 +98,8 @@ impl Start {
             spec,
             detached_ttl: Some(Duration::from_secs(24 * 3600)),
             on_disconnect: OnDisconnect::Detach,
+            messages: None,
+            request: None,
         }
     }
 }
@@ -103,7 +110,10 @@ impl Host {
     pub async fn start(&self, start: Start) -> Result<Started, StartError> {
         let host = &self.inner;
         let mut spec = start.spec;
-        let digest = request_digest(&spec);
+        let digest = match &start.request {
+            None => request_digest(&spec),
+            Some(request) => canonical::digest(&serde_json::json!([request_digest(&spec), request])),
+        };
         let agent = (host.agents)(&spec.kind).ok_or_else(|| StartError::Invalid {
             message: format!("there is no kind of agent {:?}", spec.kind),
         })?;
@@ -115,14 +125,16 @@ impl Host {
                 spec.needed_env.push((*name).to_owned());
             }
         }
-        let message_id = format!("{}-user", start.run_id);
-        let message = spec.prompt.clone().map(|prompt| Message::text(message_id, Role::User, prompt));
+        let messages = start.messages.unwrap_or_else(|| {
+            let id = format!("{}-user", start.run_id);
+            spec.prompt.clone().map(|prompt| Message::text(id, Role::User, prompt)).into_iter().collect()
+        });
         let request = Accept {
             tenant: host.tenant.clone(),
             run_id: start.run_id,
             thread_id: start.thread_id,
             thread_chosen: start.thread_chosen,
-            messages: message.into_iter().collect(),
+            messages,
             spec,
             digest,
             owner: host.owner.clone(),

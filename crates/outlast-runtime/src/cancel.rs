@@ -44,14 +44,26 @@ impl CancelError {
 }
 
 impl Host {
-    /// Records the wish, kills the run's fence at once where this host reaches it (killing is monotone and needs no
-    /// claim), and brings the run to its end, or waits until its driver has, for at most `patience`. The answer tells
-    /// what is so by then.
+    /// Records the wish and carries it out, for at most `patience`. The answer tells what is so by then.
     pub async fn cancel(
         &self,
         run_id: &RunId,
         reason: CancelReason,
         patience: Duration,
+    ) -> Result<CancelReport, CancelError> {
+        let report = self.request_cancel(run_id, reason).await?;
+        if report.was_over || report.watched {
+            return Ok(report);
+        }
+        let run = self.carry_out_cancel(report.run, patience).await?;
+        Ok(CancelReport { run, ..report })
+    }
+
+    /// Records the wish. Durable when it returns: some host will carry it out, whatever becomes of this one.
+    pub async fn request_cancel(
+        &self,
+        run_id: &RunId,
+        reason: CancelReason,
     ) -> Result<CancelReport, CancelError> {
         let host = &self.inner;
         let mut hold = host.hold();
@@ -64,17 +76,26 @@ impl Host {
         };
         hold.done();
         fail::point("cancel.after");
-        let (run, recorded) = match outcome {
+        let (run, recorded, was_over, watched) = match outcome {
             CancelOutcome::NotFound => return Err(CancelError::NotFound(run_id.clone())),
-            CancelOutcome::Terminal(run) => {
-                return Ok(CancelReport { run: *run, recorded: false, was_over: true, watched: false });
-            }
-            CancelOutcome::Watched(run) => {
-                return Ok(CancelReport { run: *run, recorded: false, was_over: false, watched: true });
-            }
-            CancelOutcome::Recorded(run) => (*run, true),
-            CancelOutcome::AlreadyRequested(run) => (*run, false),
+            CancelOutcome::Terminal(run) => (run, false, true, false),
+            CancelOutcome::Watched(run) => (run, false, false, true),
+            CancelOutcome::Recorded(run) => (run, true, false, false),
+            CancelOutcome::AlreadyRequested(run) => (run, false, false, false),
         };
+        Ok(CancelReport { run: *run, recorded, was_over, watched })
+    }
+
+    /// Kills the fence of a run whose cancel is recorded, at once where this host reaches it (killing is monotone and needs
+    /// no claim), and brings the run to its end, or waits until its driver has, for at most `patience`. Answers with the
+    /// run as it is then.
+    pub async fn carry_out_cancel(
+        &self,
+        run: RunRecord,
+        patience: Duration,
+    ) -> Result<RunRecord, CancelError> {
+        let host = &self.inner;
+        let run_id = &run.run_id;
         self.kill(&run).await;
         let mut keeper = self.keep_run(run_id);
         let clock = host.ports.clock.clone();
@@ -83,8 +104,7 @@ impl Host {
             () = keeper.ended() => { keeper.end().await; }
             () = clock.sleep(patience) => keeper.hand_over().await,
         }
-        let run = host.run(run_id).await?.ok_or_else(|| CancelError::NotFound(run_id.clone()))?;
-        Ok(CancelReport { run, recorded, was_over: false, watched: false })
+        host.run(run_id).await?.ok_or_else(|| CancelError::NotFound(run_id.clone()))
     }
 
     /// Sees to it that no agent of the run lives or will be started, as far as this host reaches. Whoever brings the

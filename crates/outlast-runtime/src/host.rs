@@ -81,6 +81,16 @@ impl Host {
         &self.inner.store
     }
 
+    /// Its identity: what the claims of this process name.
+    pub fn owner(&self) -> &OwnerId {
+        &self.inner.owner
+    }
+
+    /// Time and randomness.
+    pub fn ports(&self) -> &Ports {
+        &self.inner.ports
+    }
+
     /// Whose runs it handles.
     pub fn tenant(&self) -> &Tenant {
         &self.inner.tenant

@@ -49,6 +49,31 @@ impl Host {
     }
 }
 
+impl Host {
+    /// A piece of a run's log: at most so many events, strictly after `after`, and no further one once so many bytes are
+    /// reached. Waits for a store that is away.
+    pub async fn page(
+        &self,
+        run_id: &RunId,
+        after: Seq,
+        max_events: usize,
+        max_bytes: usize,
+    ) -> Result<Page, ReadError> {
+        let host = &self.inner;
+        let mut hold = host.hold_reads();
+        loop {
+            match host.store.read(&host.tenant, run_id, after, max_events, max_bytes).await {
+                Ok(page) => {
+                    hold.done();
+                    return Ok(page);
+                }
+                Err(ReadError::Store(error)) => hold.wait(error).await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
 impl Viewer {
     /// Where the reader is: after the event of this number.
     pub fn position(&self) -> Seq {
@@ -83,18 +108,7 @@ impl Viewer {
     }
 
     async fn page(&self, after: Seq, events: usize) -> Result<Page, ReadError> {
-        let host = &self.host.inner;
-        let mut hold = host.hold_reads();
-        loop {
-            match host.store.read(&host.tenant, &self.run_id, after, events, PAGE_BYTES).await {
-                Ok(page) => {
-                    hold.done();
-                    return Ok(page);
-                }
-                Err(ReadError::Store(error)) => hold.wait(error).await?,
-                Err(error) => return Err(error),
-            }
-        }
+        self.host.page(&self.run_id, after, events, PAGE_BYTES).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Listing runs.
 
 use outlast_core::run::{RunRecord, Status};
-use outlast_core::{Tenant, ThreadId};
+use outlast_core::{OwnerId, Tenant, ThreadId};
 use outlast_store::ListRuns;
 use rusqlite::{OptionalExtension, named_params};
 
@@ -18,6 +18,7 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
             "WHERE r.tenant = :tenant AND r.thread_id = :thread \
              AND (r.started_at, r.run_id) < (:at, coalesce(:run_id, r.run_id)) \
              AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses))) \
+             AND (:owner IS NULL OR r.lease_owner IS NOT :owner) \
              ORDER BY r.started_at DESC, r.run_id DESC LIMIT :limit"
         )
     } else if !query.statuses.is_empty() && query.statuses.iter().all(live) {
@@ -25,6 +26,7 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
             "WHERE r.tenant = :tenant AND :thread IS NULL AND r.status IN ('running', 'interrupted') \
              AND (r.started_at, r.run_id) < (:at, coalesce(:run_id, r.run_id)) \
              AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses))) \
+             AND (:owner IS NULL OR r.lease_owner IS NOT :owner) \
              ORDER BY r.started_at DESC, r.run_id DESC LIMIT :limit"
         )
     } else {
@@ -32,6 +34,7 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
             "WHERE r.tenant = :tenant AND :thread IS NULL \
              AND (r.started_at, r.run_id) < (:at, coalesce(:run_id, r.run_id)) \
              AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses))) \
+             AND (:owner IS NULL OR r.lease_owner IS NOT :owner) \
              ORDER BY r.started_at DESC, r.run_id DESC LIMIT :limit"
         )
     };
@@ -43,6 +46,7 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
         ":at": query.after.as_ref().map_or(i64::MAX, |(at, _)| int(*at)),
         ":run_id": query.after.as_ref().map(|(_, run_id)| run_id.as_str()),
         ":statuses": statuses,
+        ":owner": query.not_claimed_by.as_ref().map(OwnerId::as_str),
         ":limit": int(query.limit as u64),
     })?;
     let mut runs = Vec::new();

@@ -71,6 +71,24 @@ pub async fn filters(world: World) {
     }
 }
 
+/// A host finds the live runs that others claim or nobody does, without those that it claims itself.
+pub async fn runs_of_others(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    let released = a.accept("released", "t1").await.token;
+    world.pass(Duration::from_millis(1)).await;
+    a.accept("of-a", "t2").await;
+    world.pass(Duration::from_millis(1)).await;
+    b.accept("of-b", "t3").await;
+    a.store.release(&released).await.expect("released");
+    let seen_by = |host: &Host| ListRuns {
+        not_claimed_by: Some(host.owner.clone()),
+        statuses: vec![Status::Running],
+        ..first(10)
+    };
+    assert_eq!(ids(&a, seen_by(&a)).await, ["of-b", "released"]);
+    assert_eq!(ids(&b, seen_by(&b)).await, ["of-a", "released"]);
+}
+
 /// A thread's active run is found while it runs.
 pub async fn the_active_run(world: World) {
     let a = world.host("a").await;

@@ -139,6 +139,8 @@ fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
         spec,
         detached_ttl: ttl.duration(),
         on_disconnect: args.on_disconnect.into(),
+        messages: None,
+        request: None,
     })
 }
 
