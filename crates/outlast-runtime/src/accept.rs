@@ -6,7 +6,7 @@ use outlast_core::decide::AcceptRefusal;
 use outlast_core::event::{Event, RUN_ACCEPTED};
 use outlast_core::run::{LaunchSpec, OnDisconnect, RunRecord, SandboxSpec, request_digest};
 use outlast_core::transcript::{Message, Role};
-use outlast_core::{ErrorCode, RunId, ThreadId, canonical};
+use outlast_core::{ErrorCode, RunId, ThreadId};
 use outlast_store::{Accept, AcceptError, Accepted, StoreError};
 
 use crate::claim::Held;
@@ -29,8 +29,8 @@ pub struct Start {
     pub on_disconnect: OnDisconnect,
     /// The turn's new messages. None: the prompt, as the user's message.
     pub messages: Option<Vec<Message>>,
-    /// What else must be equal for a request under the same run id to be the same one: a digest of what was asked in
-    /// the caller's own form. None: the spec says it all.
+    /// What must be equal, besides the thread, for a request under the same run id to be the same one: a digest of what
+    /// was asked in the caller's own form. None: the spec's ([`request_digest`]).
     pub request: Option<String>,
 }
 
@@ -110,14 +110,14 @@ impl Host {
     pub async fn start(&self, start: Start) -> Result<Started, StartError> {
         let host = &self.inner;
         let mut spec = start.spec;
-        let digest = match &start.request {
-            None => request_digest(&spec),
-            Some(request) => canonical::digest(&serde_json::json!([request_digest(&spec), request])),
-        };
+        let digest = start.request.unwrap_or_else(|| request_digest(&spec));
         let agent = (host.agents)(&spec.kind).ok_or_else(|| StartError::Invalid {
             message: format!("there is no kind of agent {:?}", spec.kind),
         })?;
-        if let Some(name) = host.environment.missing(&spec.needed_env) {
+        // The same request again is shown its run also where this host could not launch it.
+        if let Some(name) = host.environment.missing(&spec.needed_env)
+            && host.run(&start.run_id).await?.is_none()
+        {
             return Err(StartError::EnvMissing { agent: spec.agent, name: name.to_owned() });
         }
         for name in agent.usual_env() {

@@ -41,4 +41,6 @@ pub use outlast_runtime::{
     RunProbe, Seen, Start, StartError, Started, Viewer,
 };
 pub use outlast_sandbox as sandbox;
+#[cfg(feature = "server")]
+pub use outlast_server as server;
 pub use outlast_store as store;

@@ -51,6 +51,8 @@ pub enum Command {
     Logs(RunArg),
     /// Stop a run: its agent, and every process that the agent started
     Cancel(RunArg),
+    /// Serve runs over HTTP, and keep every run of this data directory driven
+    Serve(ServeArgs),
     /// Print a completion script
     Completions {
         /// The shell
@@ -82,9 +84,10 @@ pub struct RunArgs {
     /// How long the run may go on with nobody attached (30m, 24h, 7d), or none
     #[arg(long, value_name = "D", value_parser = parse_limit)]
     pub detach_ttl: Option<Limit>,
-    /// What happens when the last viewer leaves, by Ctrl-C, SIGTERM or a closed terminal
-    #[arg(long, value_name = "WHAT", default_value = "detach")]
-    pub on_disconnect: OnDisconnectArg,
+    /// What happens when the last viewer leaves, by Ctrl-C, SIGTERM or a closed terminal [default: the agent's, else
+    /// detach]
+    #[arg(long, value_name = "WHAT")]
+    pub on_disconnect: Option<OnDisconnectArg>,
     /// Start it, print its id and leave it alone
     #[arg(short = 'd', long)]
     pub detach: bool,
@@ -121,6 +124,21 @@ pub struct AttachArgs {
     /// Only what comes after this offset, the `id` of an event; -1 is the start, now the end
     #[arg(long, value_name = "OFFSET", default_value = "-1", allow_hyphen_values = true)]
     pub from: String,
+}
+
+/// Of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The address; one that other machines reach needs a token [env: OUTLAST_LISTEN] [default: 127.0.0.1:7411]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<String>,
+    /// The file with the token that requests must bear; or the token itself in the environment as OUTLAST_TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The agent of requests that name none [default: the one of [serve], else the only one that the configuration
+    /// defines]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
 }
 
 /// Of `ps`.

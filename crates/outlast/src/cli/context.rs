@@ -36,13 +36,22 @@ impl Context {
         Ok(Context { data_dir, config, json: cli.json, again })
     }
 
-    /// Opens the data directory.
+    /// Opens the data directory for a command at a terminal.
     pub async fn open(&self) -> Result<Local, Failure> {
+        self.open_with(Notices::new(tell)).await
+    }
+
+    /// Opens the data directory for a service, which tells its log.
+    pub async fn open_to_serve(&self) -> Result<Local, Failure> {
+        self.open_with(Notices::new(log)).await
+    }
+
+    async fn open_with(&self, notices: Notices) -> Result<Local, Failure> {
         let mut options = LocalOptions::new(&self.data_dir);
         if let Some(lease) = self.config.lease {
             options.options = Options { lease, ..options.options };
         }
-        options.notices = Notices::new(tell);
+        options.notices = notices;
         #[cfg(feature = "failpoints")]
         super::testing::simulate_reboot(&mut options);
         Local::open(options).await.map_err(|error| match error {
@@ -62,6 +71,23 @@ fn tell(notice: Notice) {
         }
         Notice::CannotDrive { message, .. } => tell!("outlast: {message}"),
         Notice::Launched { .. } | Notice::TookOver { .. } => {}
+    }
+}
+
+/// What the operator of a service needs to know.
+fn log(notice: Notice) {
+    match notice {
+        Notice::StoreUnavailable { message } => tracing::error!("{message}; holding, agents work on"),
+        Notice::StoreBack => tracing::info!("the store is available again"),
+        Notice::Launched { run_id } => tracing::info!(run = %run_id, "launched"),
+        Notice::TookOver { run_id, epoch } => tracing::info!(run = %run_id, epoch, "took over"),
+        Notice::Superseded { run_id } => {
+            tracing::warn!(run = %run_id, "superseded: another process drives it")
+        }
+        // The keeper logs it, with the time of its next try.
+        Notice::CannotDrive { run_id, message } => {
+            tracing::debug!(run = %run_id, message, "cannot be driven")
+        }
     }
 }
 

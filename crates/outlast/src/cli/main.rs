@@ -18,9 +18,15 @@ pub fn main() -> ExitCode {
         let written = std::io::Write::write_all(&mut std::io::stdout(), &script);
         return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(141) };
     }
-    log_to_stderr();
+    let serves = matches!(cli.command, Command::Serve(_));
+    log_to_stderr(serves.then_some(tracing::Level::INFO));
     let json = cli.json;
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut builder = if serves {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::from(error).report(json),
     };
@@ -43,14 +49,15 @@ async fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Show(args) => commands::show::show(&context, &args).await,
         Command::Logs(args) => commands::logs::logs(&context, &args).await,
         Command::Cancel(args) => commands::cancel::cancel(&context, &args).await,
+        Command::Serve(args) => commands::serve::serve(&context, &args).await,
         Command::Completions { .. } => Ok(0),
     }
 }
 
-/// `OUTLAST_LOG=error|warn|info|debug|trace`; nothing by default, since a terminal shows a run.
-fn log_to_stderr() {
+/// `OUTLAST_LOG=error|warn|info|debug|trace`, else what the command says: nothing where a terminal shows a run.
+fn log_to_stderr(usual: Option<tracing::Level>) {
     let level = std::env::var("OUTLAST_LOG").ok().and_then(|text| text.parse::<tracing::Level>().ok());
-    if let Some(level) = level {
+    if let Some(level) = level.or(usual) {
         tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false).init();
     }
 }

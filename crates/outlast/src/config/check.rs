@@ -4,11 +4,26 @@ use toml::{Table, Value};
 
 /// The keys of each table. `*` stands for a name that the user chooses.
 const TABLES: &[(&str, &[&str])] = &[
-    ("", &["agents", "sandbox", "driver", "reap"]),
-    ("agents.*", &["kind", "argv", "env", "pass_env", "cwd", "model", "stdin"]),
+    ("", &["agents", "sandbox", "driver", "reap", "serve"]),
+    ("agents.*", &["kind", "argv", "env", "pass_env", "cwd", "model", "stdin", "on_disconnect"]),
     ("sandbox", &["fence", "max_output", "max_stderr"]),
     ("driver", &["lease"]),
     ("reap", &["detached_run_ttl"]),
+    (
+        "serve",
+        &[
+            "listen",
+            "token_file",
+            "hosts",
+            "cors_origins",
+            "agent",
+            "max_runs",
+            "max_viewers",
+            "max_body",
+            "heartbeat",
+            "reconnect_grace",
+        ],
+    ),
 ];
 
 /// The first unknown key, with the nearest valid one.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlast_core::run::{LaunchSpec, SandboxSpec};
+use outlast_core::run::{LaunchSpec, OnDisconnect, SandboxSpec};
 use outlast_core::shim::{FenceChoice, OutputLimits};
 use serde::Deserialize;
 
 use super::check::unknown_key;
+use super::serve::{ServeConfig, ServeFile};
 use super::units::{Limit, parse_bytes, parse_duration, parse_limit};
 
 /// The file's name, in the working directory or the data directory.
@@ -25,12 +26,16 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(300);
 pub struct Config {
     /// The agents by name: those of the file and the built-in ones.
     pub agents: BTreeMap<String, AgentConfig>,
+    /// The names of those that the file defines.
+    pub own_agents: Vec<String>,
     /// Where and how agents run.
     pub sandbox: SandboxConfig,
     /// How long a lease runs; none: the default.
     pub lease: Option<Duration>,
     /// How long a run may go on without a viewer.
     pub detached_run_ttl: Limit,
+    /// How `outlast serve` serves.
+    pub serve: ServeConfig,
     /// The file that it was read from.
     pub file: Option<PathBuf>,
 }
@@ -56,6 +61,9 @@ pub struct AgentConfig {
     /// `prompt` (the default) or `none`.
     #[serde(default)]
     pub stdin: Stdin,
+    /// What happens when the last viewer of a run leaves, unless the run says otherwise: `detach` (the default) or
+    /// `cancel`.
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 /// What an agent's standard input is.
@@ -109,6 +117,8 @@ struct File {
     driver: DriverFile,
     #[serde(default)]
     reap: ReapFile,
+    #[serde(default)]
+    serve: ServeFile,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -132,9 +142,11 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             agents: built_in_agents(),
+            own_agents: Vec::new(),
             sandbox: SandboxConfig::default(),
             lease: None,
             detached_run_ttl: Limit::For(DETACHED_TTL),
+            serve: ServeConfig::default(),
             file: None,
         }
     }
@@ -178,6 +190,7 @@ impl Config {
         let mut config = Config::default();
         for (name, agent) in file.agents {
             check_agent(&name, &agent)?;
+            config.own_agents.push(name.clone());
             config.agents.insert(name, agent);
         }
         if let Some(fence) = file.sandbox.fence {
@@ -201,6 +214,7 @@ impl Config {
             }
             config.lease = Some(lease);
         }
+        config.serve = file.serve.read(&config.agents)?;
         if let Some(ttl) = file.reap.detached_run_ttl {
             config.detached_run_ttl = parse_limit(&ttl).map_err(|e| format!("reap.detached_run_ttl: {e}"))?;
         }

@@ -1,8 +1,14 @@
-//! `outlast.toml`: agents, sandboxes and times.
+//! `outlast.toml`: agents, sandboxes, times and the server.
 
+#[cfg(feature = "server")]
+mod catalog;
 mod check;
 mod file;
+mod serve;
 mod units;
 
+#[cfg(feature = "server")]
+pub use catalog::ConfiguredAgents;
 pub use file::{AgentConfig, Config, ConfigError, SandboxConfig, Stdin};
+pub use serve::ServeConfig;
 pub use units::{Limit, parse_bytes, parse_duration, parse_limit, show_duration};

@@ -6,4 +6,5 @@ mod follow;
 pub mod logs;
 pub mod ps;
 pub mod run;
+pub mod serve;
 pub mod show;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use outlast_core::decide::AcceptRefusal;
-use outlast_core::run::{LaunchSpec, Workspace};
+use outlast_core::run::{LaunchSpec, OnDisconnect, Workspace};
 use outlast_core::{RunId, Seq, ThreadId};
 use outlast_runtime::{KeepEnd, Start};
 use outlast_store::{Entropy, SystemEntropy};
@@ -131,6 +131,8 @@ fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
     let run_id = RunId::new(args.run_id.clone().unwrap_or_else(|| mint("run"))).map_err(Failure::usage)?;
     let thread_id =
         ThreadId::new(args.thread.clone().unwrap_or_else(|| mint("thread"))).map_err(Failure::usage)?;
+    let usual = args.agent.as_ref().and_then(|name| config.agents.get(name)?.on_disconnect);
+    let on_disconnect = args.on_disconnect.map(OnDisconnect::from).or(usual).unwrap_or(OnDisconnect::Detach);
     let ttl = args.detach_ttl.unwrap_or(config.detached_run_ttl);
     Ok(Start {
         run_id,
@@ -138,7 +140,7 @@ fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
         thread_chosen: args.thread.is_some(),
         spec,
         detached_ttl: ttl.duration(),
-        on_disconnect: args.on_disconnect.into(),
+        on_disconnect,
         messages: None,
         request: None,
     })

@@ -1,0 +1,9 @@
+//! Seeing to it that runs are driven, and telling the store who watches.
+
+mod adopt;
+mod keepers;
+mod viewers;
+
+pub(crate) use adopt::adopt_for_ever;
+pub(crate) use keepers::Keepers;
+pub(crate) use viewers::{Attendance, Viewers};
