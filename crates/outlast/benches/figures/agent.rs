@@ -10,6 +10,7 @@ pub fn now_ns() -> u128 {
 }
 
 /// `__bench-agent stamps N PAUSE_US`: N lines with the time at which each was printed.
+/// `__bench-agent stamps-after SETTLE_US N PAUSE_US`: the same, after a while.
 /// `__bench-agent bulk BYTES N PAUSE_US`: so many bytes at once, then the same.
 pub fn command(args: &[&str]) -> Vec<String> {
     let program = std::env::current_exe().expect("path of this program");
@@ -24,6 +25,10 @@ pub fn run_if_asked() -> bool {
     let number = |text: &str| text.parse::<u64>().expect("a number");
     match args.as_slice() {
         ["__bench-agent", "stamps", n, pause] => stamps(number(n), number(pause)),
+        ["__bench-agent", "stamps-after", settle, n, pause] => {
+            wait(number(settle));
+            stamps(number(n), number(pause));
+        }
         ["__bench-agent", "bulk", bytes, n, pause] => {
             bulk(number(bytes));
             stamps(number(n), number(pause));
@@ -31,6 +36,11 @@ pub fn run_if_asked() -> bool {
         _ => return false,
     }
     true
+}
+
+#[allow(clippy::disallowed_methods, reason = "an agent that takes its time")]
+fn wait(micros: u64) {
+    std::thread::sleep(Duration::from_micros(micros));
 }
 
 #[allow(clippy::disallowed_methods, reason = "an agent that takes its time")]

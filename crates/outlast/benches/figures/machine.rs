@@ -56,8 +56,17 @@ pub fn fdatasync_rate(dir: &Path) -> f64 {
 
 /// The most memory that the process has had so far, in MB (`VmHWM`); none once it is gone.
 pub fn peak_mb(pid: u32) -> Option<f64> {
+    memory(pid, "VmHWM:")
+}
+
+/// The memory that the process has now, in MB (`VmRSS`); none once it is gone.
+pub fn now_mb(pid: u32) -> Option<f64> {
+    memory(pid, "VmRSS:")
+}
+
+fn memory(pid: u32, name: &str) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let line = status.lines().find(|line| line.starts_with(name))?;
     let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib / 1024.0)
 }

@@ -4,6 +4,7 @@
 //! `cargo bench -p outlast -- NAME…` only what has one of these names in its own.
 
 mod agent;
+mod http;
 mod machine;
 mod process;
 mod report;
@@ -25,6 +26,12 @@ fn main() {
         ("appends", store::appends),
         ("takeover", terminal::takeover),
         ("memory", process::memory),
+        ("http-latency", http::latency),
+        ("http-replay", http::replay),
+        ("http-runs", http::runs_started),
+        ("http-memory", http::idle_server),
+        ("http-memory", http::idle_viewers),
+        ("http-memory", http::stalled_viewers),
     ];
     for (name, measure) in figures {
         if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {
