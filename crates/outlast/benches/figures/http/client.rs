@@ -35,11 +35,16 @@ pub fn follow(address: SocketAddr, run: &str, offset: &str, format: &str) -> Tcp
 /// Reads until these words have come.
 pub fn read_until(stream: &mut TcpStream, words: &str) {
     let mut seen = Vec::new();
-    let mut buffer = [0; 16 * 1024];
-    while !seen.windows(words.len()).any(|window| window == words.as_bytes()) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
         let n = stream.read(&mut buffer).expect("read");
         assert!(n > 0, "ended without {words:?}: {}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&buffer[..n]);
+        if memchr::memmem::find(&seen, words.as_bytes()).is_some() {
+            return;
+        }
+        // What may be the beginning of the words.
+        seen.drain(..seen.len().saturating_sub(words.len()));
     }
 }
 

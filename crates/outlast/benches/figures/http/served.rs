@@ -29,7 +29,7 @@ impl Served {
         );
         std::fs::write(place.path().join("outlast.toml"), config).expect("configuration");
         let mut command = place.outlast(["serve", "--json", "--listen", "127.0.0.1:0"]);
-        command.env("OUTLAST_LOG", "error").stderr(Stdio::inherit());
+        command.env("OUTLAST_LOG", "error").stderr(Stdio::null());
         let mut child = command.spawn().expect("spawn");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("read");
