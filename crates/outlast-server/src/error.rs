@@ -69,6 +69,33 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
     }
 }
 
+/// Whether requests are answered with this code. The others say what became of a run.
+#[cfg(test)]
+pub(crate) fn is_an_answer(code: ErrorCode) -> bool {
+    use ErrorCode as C;
+    matches!(
+        code,
+        C::RunIdRequired
+            | C::InvalidRequest
+            | C::OffsetMalformed
+            | C::Unauthorized
+            | C::Forbidden
+            | C::RunNotFound
+            | C::NotFound
+            | C::MethodNotAllowed
+            | C::RunIdConflict
+            | C::ThreadBusy
+            | C::CursorExpired
+            | C::RequestTooLarge
+            | C::OffsetAhead
+            | C::TooManyRuns
+            | C::Unavailable
+            | C::StoreUnavailable
+            | C::LaunchEnvMissing
+            | C::Internal
+    )
+}
+
 /// After how many seconds another try may succeed.
 fn retry_after(code: ErrorCode) -> Option<&'static str> {
     match code {

@@ -83,7 +83,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 /// This description
 #[utoipa::path(
-    get, path = "/v1/openapi.json", tag = "operation",
+    get, path = "/v1/openapi.json", operation_id = "describe", tag = "operation",
     responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json", body = Object))
 )]
 async fn describe() -> axum::Json<utoipa::openapi::OpenApi> {
@@ -99,4 +99,54 @@ async fn nothing_here(uri: Uri) -> ApiError {
 
 async fn not_so(method: Method, uri: Uri) -> ApiError {
     ApiError::new(ErrorCode::MethodNotAllowed, format!("{:?} does not take {method}", uri.path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_description_is_complete() {
+        let api = serde_json::to_value(super::openapi()).expect("json");
+        let mut ids = BTreeSet::new();
+        for (path, methods) in api["paths"].as_object().expect("paths") {
+            for (method, operation) in methods.as_object().expect("methods") {
+                let id = operation["operationId"].as_str().expect("an id");
+                assert!(ids.insert(id.to_owned()), "{id} twice");
+                assert!(operation["summary"].is_string(), "{method} {path}");
+                for (status, response) in operation["responses"].as_object().expect("responses") {
+                    let text = response["description"].as_str().unwrap_or_default();
+                    assert!(!text.is_empty(), "{method} {path} {status}");
+                }
+                let described: BTreeSet<&str> = operation["parameters"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter(|parameter| parameter["in"] == "path")
+                    .filter_map(|parameter| parameter["name"].as_str())
+                    .collect();
+                let named: BTreeSet<&str> =
+                    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+                assert_eq!(described, named, "{method} {path}");
+            }
+        }
+    }
+
+    /// The document names every route, and no other.
+    #[test]
+    fn the_document_names_every_route() {
+        let document = include_str!("../../../docs/http.md");
+        let api = serde_json::to_value(super::openapi()).expect("json");
+        for (path, methods) in api["paths"].as_object().expect("paths") {
+            for method in methods.as_object().expect("methods").keys() {
+                let route = format!("{} {path}", method.to_uppercase());
+                assert!(document.contains(&route), "docs/http.md does not name {route}");
+            }
+        }
+        for code in outlast_core::ErrorCode::ALL {
+            if crate::error::is_an_answer(*code) {
+                assert!(document.contains(&format!("`{code}`")), "docs/http.md does not name {code}");
+            }
+        }
+    }
 }

@@ -22,10 +22,10 @@ pub(crate) struct Active {
 
 /// The live run of a thread
 #[utoipa::path(
-    get, path = "/api/chat/active", tag = "chat",
+    get, path = "/api/chat/active", operation_id = "findActiveRun", tag = "chat",
     params(("threadId" = String, Query, description = "The thread")),
     responses(
-        (status = 200, body = Active),
+        (status = 200, description = "The live run, or none", body = Active),
         (status = 400, description = "`invalid_request`: no threadId", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )

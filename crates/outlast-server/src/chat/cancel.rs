@@ -27,7 +27,7 @@ pub(crate) struct Cancel {
 ///
 /// The wish is durable when this answers; the agent's whole tree is killed at once where this machine reaches it.
 #[utoipa::path(
-    post, path = "/api/chat/cancel", tag = "chat", request_body = Cancel,
+    post, path = "/api/chat/cancel", operation_id = "stop", tag = "chat", request_body = Cancel,
     params(
         ("X-Run-Id" = Option<String>, Header, description = "The run's id; wins over ?runId and the body's runId"),
         ("runId" = Option<String>, Query, description = "The run's id"),

@@ -19,7 +19,7 @@ use crate::v1::ErrorBody;
 /// With a run: its stored events at once, then those that come; where nobody drives the run, this server does from now
 /// on. With a thread: its transcript and its live run, as JSON.
 #[utoipa::path(
-    get, path = "/api/chat", tag = "chat",
+    get, path = "/api/chat", operation_id = "followRunOrOpenThread", tag = "chat",
     params(
         ("X-Run-Id" = Option<String>, Header, description = "The run's id; wins over ?runId"),
         ("Last-Event-ID" = Option<String>, Header, description = "The offset; wins over ?offset"),

@@ -23,7 +23,7 @@ use crate::v1::{ErrorBody, RunAgentInput};
 /// The same request again, under the same run id, starts nothing: it replays and follows the run. With `Last-Event-ID`
 /// only what comes after that event is sent.
 #[utoipa::path(
-    post, path = "/api/chat", tag = "chat", request_body = RunAgentInput,
+    post, path = "/api/chat", operation_id = "startRun", tag = "chat", request_body = RunAgentInput,
     params(
         ("X-Run-Id" = Option<String>, Header, description = "The run's id; wins over ?runId and the body's runId"),
         ("Last-Event-ID" = Option<String>, Header, description = "Only what comes after this event; starts nothing"),

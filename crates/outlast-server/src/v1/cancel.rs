@@ -31,7 +31,7 @@ pub(crate) struct Wait {
 /// The wish is durable when this answers. With `wait`, the answer comes once the run has ended, or after so many
 /// seconds; the record tells which.
 #[utoipa::path(
-    post, path = "/v1/runs/{id}/cancel", tag = "runs",
+    post, path = "/v1/runs/{id}/cancel", operation_id = "cancelRun", tag = "runs",
     params(
         ("id" = String, Path, description = "The run"),
         ("wait" = Option<u64>, Query, description = "For how many seconds to wait for the end, at most 60"),

@@ -29,7 +29,7 @@ pub(crate) struct From {
 /// events without an id: `status` (at first and whenever it changes), `caught-up` (everything stored was sent, what
 /// follows is live) and `heartbeat`. Ends with the log.
 #[utoipa::path(
-    get, path = "/v1/runs/{id}/events", tag = "runs",
+    get, path = "/v1/runs/{id}/events", operation_id = "followRun", tag = "runs",
     params(
         ("id" = String, Path, description = "The run"),
         ("offset" = Option<String>, Query, description = "Only what comes after this event's id; `-1`, the start, unless said; `now`: the end"),

@@ -15,14 +15,14 @@ use crate::app::App;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether the process lives
-#[utoipa::path(get, path = "/health", tag = "operation", security(()), responses((status = 200, description = "It lives")))]
+#[utoipa::path(get, path = "/health", operation_id = "health", tag = "operation", security(()), responses((status = 200, description = "It lives")))]
 pub(crate) async fn health() -> Response {
     Json(json!({"status": "ok"})).into_response()
 }
 
 /// Whether requests are welcome
 #[utoipa::path(
-    get, path = "/ready", tag = "operation", security(()),
+    get, path = "/ready", operation_id = "ready", tag = "operation", security(()),
     responses(
         (status = 200, description = "They are"),
         (status = 503, description = "The store is away (`store_unavailable`), or the server is about to end (`ending`)"),

@@ -23,10 +23,10 @@ pub(crate) struct Messages {
 
 /// What is known of a run
 #[utoipa::path(
-    get, path = "/v1/runs/{id}", tag = "runs",
+    get, path = "/v1/runs/{id}", operation_id = "getRun", tag = "runs",
     params(("id" = String, Path, description = "The run")),
     responses(
-        (status = 200, body = Run),
+        (status = 200, description = "The run", body = Run),
         (status = 404, description = "`run_not_found`", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )
@@ -37,10 +37,10 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Segment(id): Segment) -> An
 
 /// A run's messages: those of the turn's input, and what the agent has said so far
 #[utoipa::path(
-    get, path = "/v1/runs/{id}/messages", tag = "runs",
+    get, path = "/v1/runs/{id}/messages", operation_id = "listRunMessages", tag = "runs",
     params(("id" = String, Path, description = "The run")),
     responses(
-        (status = 200, body = Messages),
+        (status = 200, description = "The messages, in order", body = Messages),
         (status = 404, description = "`run_not_found`", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )

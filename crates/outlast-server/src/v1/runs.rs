@@ -42,7 +42,7 @@ pub(crate) struct Page {
 
 /// The runs, newest first
 #[utoipa::path(
-    get, path = "/v1/runs", tag = "runs",
+    get, path = "/v1/runs", operation_id = "listRuns", tag = "runs",
     params(
         ("threadId" = Option<String>, Query, description = "Only of this thread"),
         ("status" = Option<String>, Query, description = "Only with one of these statuses, separated by commas; `live` means running,interrupted"),
@@ -50,7 +50,7 @@ pub(crate) struct Page {
         ("after" = Option<String>, Query, description = "`next` of the page before"),
     ),
     responses(
-        (status = 200, body = Page),
+        (status = 200, description = "A page", body = Page),
         (status = 400, description = "`invalid_request`", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )

@@ -37,10 +37,10 @@ pub(crate) struct Thread {
 
 /// A thread: its runs and its messages
 #[utoipa::path(
-    get, path = "/v1/threads/{id}", tag = "threads",
+    get, path = "/v1/threads/{id}", operation_id = "getThread", tag = "threads",
     params(("id" = String, Path, description = "The thread")),
     responses(
-        (status = 200, body = Thread),
+        (status = 200, description = "The thread", body = Thread),
         (status = 404, description = "`not_found`", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )

@@ -27,7 +27,7 @@ const RUNS: usize = 50;
 /// run, `driver` whenever another process drives one or none does any more, `status` for every other change and the
 /// end. `heartbeat` where nothing happens. Never ends by itself. The thread need not exist yet.
 #[utoipa::path(
-    get, path = "/v1/threads/{id}/events", tag = "threads",
+    get, path = "/v1/threads/{id}/events", operation_id = "followThread", tag = "threads",
     params(("id" = String, Path, description = "The thread")),
     responses(
         (status = 200, description = "The events", body = String, content_type = "text/event-stream"),
