@@ -27,6 +27,7 @@ pub(crate) struct Messages {
     params(("id" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The run", body = Run),
+        (status = 400, description = "`invalid_request`: no such id can be", body = ErrorBody),
         (status = 404, description = "`run_not_found`", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )
@@ -41,6 +42,7 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Segment(id): Segment) -> An
     params(("id" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "The messages, in order", body = Messages),
+        (status = 400, description = "`invalid_request`: no such id can be", body = ErrorBody),
         (status = 404, description = "`run_not_found`", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )

@@ -41,6 +41,7 @@ pub(crate) struct Thread {
     params(("id" = String, Path, description = "The thread")),
     responses(
         (status = 200, description = "The thread", body = Thread),
+        (status = 400, description = "`invalid_request`: no such id can be", body = ErrorBody),
         (status = 404, description = "`not_found`", body = ErrorBody),
         (status = 503, description = "`store_unavailable`", body = ErrorBody),
     )
