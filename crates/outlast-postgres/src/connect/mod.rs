@@ -1,0 +1,10 @@
+//! Connections.
+
+mod pool;
+mod single;
+mod target;
+mod tls;
+
+pub(crate) use pool::pool;
+pub(crate) use single::Single;
+pub(crate) use target::Target;

@@ -1,0 +1,105 @@
+//! Where the database is, and how it is reached.
+
+use std::time::Duration;
+
+use outlast_store::StoreError;
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::tls::tls;
+
+/// How long a connection may take to be made.
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
+
+/// What every connection is told. A host that is frozen in the middle of a transaction must not hold a row's lock for
+/// long: the server ends what stands still, and the host's late commit fails.
+const SETTINGS: &str =
+    "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=5s";
+
+/// A database as its URL names it.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) config: Config,
+    pub(crate) tls: MakeRustlsConnect,
+}
+
+impl Target {
+    /// Reads the URL.
+    pub(crate) fn parse(url: &str) -> Result<Target, StoreError> {
+        let (url, root_file) = ours(url);
+        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+            let cause = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
+            StoreError::Unusable {
+                message: format!(
+                    "the store's URL is not understood ({error}{cause}): write postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+                ),
+            }
+        })?;
+        // What the URL says comes last and wins.
+        let own = config.get_options().unwrap_or_default().to_owned();
+        config.options(format!("{SETTINGS} {own}"));
+        if config.get_application_name().is_none() {
+            config.application_name("outlast");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT);
+        }
+        // A database that vanished without a word is noticed in seconds, not hours.
+        config.keepalives_idle(Duration::from_secs(5));
+        config.keepalives_interval(Duration::from_secs(2));
+        config.keepalives_retries(3);
+        config.tcp_user_timeout(Duration::from_secs(10));
+        let tls = tls(config.get_ssl_mode(), root_file.as_deref())?;
+        Ok(Target { config, tls })
+    }
+}
+
+/// Takes out what libpq knows and the driver does not: `sslrootcert`, and the modes that verify.
+fn ours(url: &str) -> (String, Option<String>) {
+    let url =
+        url.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
+    let Some(at) = url.find("sslrootcert=") else {
+        return (url, None);
+    };
+    let rest = &url[at + "sslrootcert=".len()..];
+    let end = rest.find(['&', ' ']).unwrap_or(rest.len());
+    let file = rest[..end].replace("%2F", "/").replace("%2f", "/").replace("%20", " ");
+    let before = url[..at].trim_end_matches(['&', '?', ' ']);
+    let after = rest[end..].trim_start_matches(['&', ' ']);
+    let between = match (url.contains("://"), after.is_empty(), before.contains('?')) {
+        (_, true, _) => "",
+        (true, false, false) => "?",
+        (true, false, true) => "&",
+        (false, false, _) => " ",
+    };
+    (format!("{before}{between}{after}"), Some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_driver_does_not_know() {
+        for (url, expected, file) in [
+            ("postgres://h/d", "postgres://h/d", None),
+            ("postgres://h/d?sslmode=verify-full", "postgres://h/d?sslmode=require", None),
+            ("postgres://h/d?sslrootcert=/a/b.pem", "postgres://h/d", Some("/a/b.pem")),
+            (
+                "postgres://h/d?sslrootcert=%2Fa&sslmode=verify-ca",
+                "postgres://h/d?sslmode=require",
+                Some("/a"),
+            ),
+            ("postgres://h/d?a=b&sslrootcert=/a&c=d", "postgres://h/d?a=b&c=d", Some("/a")),
+            ("host=h sslrootcert=/a dbname=d", "host=h dbname=d", Some("/a")),
+        ] {
+            assert_eq!(ours(url), (expected.to_owned(), file.map(str::to_owned)), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_url_that_is_none_is_refused_without_its_password() {
+        let error = Target::parse("postgres://u:s3cret@h:port/d").err().expect("no port").to_string();
+        assert!(error.contains("postgres://USER") && !error.contains("s3cret"), "{error}");
+    }
+}

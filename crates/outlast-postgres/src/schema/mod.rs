@@ -1,0 +1,6 @@
+//! The tables.
+
+mod migrate;
+mod steps;
+
+pub(crate) use migrate::prepare;

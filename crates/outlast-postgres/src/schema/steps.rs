@@ -1,0 +1,117 @@
+//! One step for each version. A step that has been released is never changed: databases exist that it made.
+//!
+//! During a rollout two versions run side by side, so a step may only add: the version before must be able to read and
+//! write what the step leaves. What it no longer needs goes a version later.
+
+/// What makes the tables of a version from those of the version before.
+pub(super) struct Step {
+    /// The version that the step leads to.
+    pub(super) version: i32,
+    /// Its statements, run in one transaction.
+    pub(super) sql: &'static str,
+}
+
+/// All steps, in order. The first makes the tables.
+pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }];
+
+/// The version that this program writes.
+pub(super) const CURRENT: i32 = STEPS[STEPS.len() - 1].version;
+
+/// JSON is text, not `jsonb`, which refuses what JSON allows in strings; and an event's is bytes, since it goes out byte for
+/// byte as it came and a text of PostgreSQL holds no NUL.
+/// `outlast_now` is the one place that reads the clock: milliseconds since 1970, also within a transaction that has
+/// waited for a lock.
+const V1: &str = r"
+CREATE FUNCTION outlast_now() RETURNS bigint LANGUAGE sql VOLATILE
+    AS 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
+CREATE TABLE runs (
+    run              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    run_id           text NOT NULL UNIQUE,
+    tenant           text NOT NULL,
+    thread_id        text NOT NULL,
+    digest           text NOT NULL,
+    kind             text NOT NULL,
+    exit_secret      text NOT NULL,
+    status           text NOT NULL,
+    phase            text NOT NULL,
+    started_at       bigint NOT NULL,
+    finished_at      bigint,
+    error            text,
+    end_reason       text,
+    usage            text,
+    exit_code        integer,
+    sandbox_key      text,
+    instance_id      text,
+    machine          text,
+    workspace        text,
+    workspace_shared boolean NOT NULL,
+    detached_ttl     bigint,
+    on_disconnect    text NOT NULL,
+    cancel_reason    text,
+    cancel_at        bigint,
+    epoch            bigint NOT NULL,
+    lease_owner      text,
+    lease_nonce      text,
+    lease_until      bigint,
+    claimed_at       bigint,
+    agent_session    text,
+    tail             bigint NOT NULL,
+    last_batch       text,
+    closed           boolean NOT NULL,
+    sealed           boolean NOT NULL,
+    cursor           text
+) WITH (fillfactor = 70);
+CREATE UNIQUE INDEX runs_live_thread ON runs (tenant, thread_id)
+    WHERE status IN ('running', 'interrupted');
+CREATE INDEX runs_live_workspace ON runs (workspace)
+    WHERE status IN ('running', 'interrupted') AND workspace IS NOT NULL;
+CREATE INDEX runs_live_newest ON runs (tenant, started_at, run_id)
+    WHERE status IN ('running', 'interrupted');
+CREATE INDEX runs_newest ON runs (tenant, started_at, run_id);
+CREATE INDEX runs_thread ON runs (tenant, thread_id, run);
+CREATE INDEX runs_lease ON runs (lease_owner) WHERE lease_owner IS NOT NULL;
+CREATE INDEX runs_live_instance ON runs (instance_id)
+    WHERE status IN ('running', 'interrupted') AND instance_id IS NOT NULL;
+
+CREATE TABLE specs (
+    run  bigint PRIMARY KEY REFERENCES runs (run),
+    json text NOT NULL
+);
+
+CREATE TABLE events (
+    run          bigint NOT NULL,
+    seq          bigint NOT NULL,
+    at           bigint NOT NULL,
+    origin_byte  bigint,
+    origin_index integer,
+    json         bytea NOT NULL,
+    PRIMARY KEY (run, seq)
+);
+
+CREATE TABLE messages (
+    run     bigint NOT NULL REFERENCES runs (run),
+    ordinal bigint NOT NULL,
+    json    text NOT NULL,
+    PRIMARY KEY (run, ordinal)
+);
+
+CREATE TABLE presence (
+    run        bigint NOT NULL REFERENCES runs (run),
+    host       text NOT NULL,
+    until_time bigint NOT NULL,
+    PRIMARY KEY (run, host)
+);
+
+CREATE TABLE instances (
+    instance    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    instance_id text NOT NULL UNIQUE,
+    sandbox_key text NOT NULL,
+    provider    text NOT NULL,
+    machine     text,
+    state       text NOT NULL,
+    created_at  bigint NOT NULL
+);
+CREATE INDEX instances_usable ON instances (sandbox_key, created_at)
+    WHERE state IN ('creating', 'live');
+";

@@ -1,0 +1,187 @@
+//! Adding to the log.
+
+use deadpool_postgres::Client;
+use outlast_core::Seq;
+use outlast_core::decide::Fenced;
+use outlast_core::event::{EventKind, Origin};
+use outlast_core::run::{ClaimToken, Phase};
+use outlast_store::{Append, AppendError, Appended, NewEvent, StoreError};
+
+use super::context::{Tx, get, int, to_json, uint};
+use super::head::Head;
+use super::messages::{Columns, write_messages};
+use crate::failure::{Tried, defect};
+
+/// The whole append in one statement: the update locks the row, and finds it only where the claim, the tail and the
+/// status are as the writer believes; what follows is inserted only where it has. A claim that commits in between makes
+/// the update look at the row anew, so nothing can slip through.
+const AT_ONCE: &str = "\
+WITH head AS (\
+    UPDATE runs SET tail = tail + $6, last_batch = $5, cursor = coalesce($7, cursor), \
+        agent_session = coalesce($8, agent_session) \
+    WHERE run_id = $1 AND epoch = $2 AND lease_nonce = $3 AND tail = $4 AND status IN ('running', 'interrupted') \
+    RETURNING run, tail\
+), added AS (\
+    INSERT INTO events (run, seq, at, origin_byte, origin_index, json) \
+    SELECT head.run, $4 + event.n, outlast_now(), event.byte, event.index, event.json \
+    FROM head, unnest($9::bigint[], $10::integer[], $11::bytea[]) WITH ORDINALITY AS event (byte, index, json, n)\
+), said AS (\
+    INSERT INTO messages (run, ordinal, json) \
+    SELECT head.run, message.ordinal, message.json FROM head, unnest($12::bigint[], $13::text[]) AS message (ordinal, json) \
+    ON CONFLICT (run, ordinal) DO UPDATE SET json = excluded.json\
+) SELECT tail FROM head";
+
+/// See [`outlast_store::Log::append`]: in one statement. None where something is not as the writer believes, which
+/// [`append`] finds out.
+pub(crate) async fn append_at_once(client: &Client, request: &Append) -> Tried<Option<Appended>> {
+    let token = &request.token;
+    let events = Events::of(&request.events);
+    let messages = Columns::of(request.messages.iter().map(|(ordinal, message)| (int(ordinal.0), message)))?;
+    let statement = client.prepare_cached(AT_ONCE).await?;
+    let row = client
+        .query_opt(
+            &statement,
+            &[
+                &token.run_id.as_str(),
+                &int(token.epoch),
+                &token.nonce.as_str(),
+                &int(request.expected_tail.0),
+                &request.batch.as_str(),
+                &int(request.events.len() as u64),
+                &request.cursor.as_ref().map(to_json).transpose()?,
+                &session(request),
+                &events.bytes,
+                &events.indexes,
+                &events.json,
+                &messages.ordinals,
+                &messages.json,
+            ],
+        )
+        .await?;
+    row.map(|row| Ok(Appended { tail: Seq(uint(get(&row, 0)?)) })).transpose()
+}
+
+/// See [`outlast_store::Log::append`]: step by step, with the row locked, so that the answer says why not.
+pub(crate) async fn append(tx: &Tx<'_>, request: &Append) -> Tried<Result<Appended, AppendError>> {
+    let run_id = &request.token.run_id;
+    let Some(head) = Head::lock(tx, run_id).await? else {
+        return Ok(Err(Fenced::RunNotFound(run_id.clone()).into()));
+    };
+    // Before the fence: what was committed was committed, whoever holds the claim since.
+    if head.last_batch.as_deref() == Some(request.batch.as_str()) {
+        return Ok(Ok(Appended { tail: Seq(head.tail) }));
+    }
+    if let Err(fenced) = head.fenced(&request.token) {
+        return Ok(Err(fenced.into()));
+    }
+    if head.tail != request.expected_tail.0 {
+        return Ok(Err(AppendError::TailMoved { expected: request.expected_tail, actual: Seq(head.tail) }));
+    }
+    let tail = write_append(tx, &head, request).await?;
+    tx.touch(run_id);
+    Ok(Ok(Appended { tail }))
+}
+
+/// See [`outlast_store::Log::launched`].
+pub(crate) async fn launched(
+    tx: &Tx<'_>,
+    token: &ClaimToken,
+    expected_tail: Seq,
+    events: &[NewEvent],
+) -> Tried<Result<Appended, AppendError>> {
+    if let Err(error) = refuse_terminal(events.iter().map(|event| event.chunk.kind)) {
+        return Ok(Err(error.into()));
+    }
+    let Some(head) = Head::lock(tx, &token.run_id).await? else {
+        return Ok(Err(Fenced::RunNotFound(token.run_id.clone()).into()));
+    };
+    if let Err(fenced) = head.fenced(token) {
+        return Ok(Err(fenced.into()));
+    }
+    if head.phase == Phase::Launched {
+        return Ok(Ok(Appended { tail: Seq(head.tail) }));
+    }
+    if head.tail != expected_tail.0 {
+        return Ok(Err(AppendError::TailMoved { expected: expected_tail, actual: Seq(head.tail) }));
+    }
+    write_events(tx, head.run, head.tail, events).await?;
+    let tail = head.tail + events.len() as u64;
+    tx.write(
+        "UPDATE runs SET phase = 'launched', tail = $2, last_batch = NULL WHERE run = $1",
+        &[&head.run, &int(tail)],
+    )
+    .await?;
+    tx.touch(&token.run_id);
+    Ok(Ok(Appended { tail: Seq(tail) }))
+}
+
+/// Only `finish` ends a log.
+pub(crate) fn refuse_terminal(mut kinds: impl Iterator<Item = EventKind>) -> Result<(), StoreError> {
+    match kinds.find(|kind| kind.is_terminal()) {
+        None => Ok(()),
+        Some(kind) => Err(defect(format!("{} is only written by the end of a run", kind.as_str()))),
+    }
+}
+
+/// Writes what an append carries. Everything is decided before.
+pub(super) async fn write_append(tx: &Tx<'_>, head: &Head, request: &Append) -> Tried<Seq> {
+    write_events(tx, head.run, head.tail, &request.events).await?;
+    let messages = request.messages.iter().map(|(ordinal, message)| (int(ordinal.0), message));
+    write_messages(tx, head.run, messages).await?;
+    let tail = head.tail + request.events.len() as u64;
+    tx.write(
+        "UPDATE runs SET tail = $2, last_batch = $3, cursor = coalesce($4, cursor), \
+         agent_session = coalesce($5, agent_session) WHERE run = $1",
+        &[
+            &head.run,
+            &int(tail),
+            &request.batch.as_str(),
+            &request.cursor.as_ref().map(to_json).transpose()?,
+            &session(request),
+        ],
+    )
+    .await?;
+    Ok(Seq(tail))
+}
+
+/// Writes events after the given tail.
+pub(super) async fn write_events(tx: &Tx<'_>, run: i64, tail: u64, events: &[NewEvent]) -> Tried<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let Events { bytes, indexes, json } = Events::of(events);
+    tx.write(
+        "INSERT INTO events (run, seq, at, origin_byte, origin_index, json) \
+         SELECT $1, $2 + event.n, outlast_now(), event.byte, event.index, event.json \
+         FROM unnest($3::bigint[], $4::integer[], $5::bytea[]) WITH ORDINALITY AS event (byte, index, json, n)",
+        &[&run, &int(tail), &bytes, &indexes, &json],
+    )
+    .await?;
+    Ok(())
+}
+
+/// The session in the agent's own words. A text of PostgreSQL holds no NUL, and no agent can be given one as an argument.
+fn session(request: &Append) -> Option<String> {
+    request.agent_session.as_ref().map(|session| session.replace('\0', "\u{fffd}"))
+}
+
+/// Events by columns.
+struct Events<'e> {
+    bytes: Vec<Option<i64>>,
+    indexes: Vec<Option<i32>>,
+    json: Vec<&'e [u8]>,
+}
+
+impl<'e> Events<'e> {
+    fn of(events: &'e [NewEvent]) -> Events<'e> {
+        let origin = |event: &NewEvent| match event.origin {
+            Origin::Host => (None, None),
+            // A line yields far fewer events than that.
+            Origin::Journal { byte, index } => {
+                (Some(int(byte)), Some(i32::try_from(index).unwrap_or(i32::MAX)))
+            }
+        };
+        let (bytes, indexes) = events.iter().map(origin).unzip();
+        Events { bytes, indexes, json: events.iter().map(|event| event.chunk.json.as_bytes()).collect() }
+    }
+}

@@ -1,0 +1,68 @@
+//! Ending a run.
+
+use outlast_core::Seq;
+use outlast_core::decide::Fenced;
+use outlast_store::{Finish, FinishError, Finished, StoreError};
+
+use super::append::write_append;
+use super::context::{Tx, to_json};
+use super::head::Head;
+use super::record;
+use crate::failure::{Tried, defect};
+
+/// See [`outlast_store::Log::finish`].
+pub(crate) async fn finish(tx: &Tx<'_>, request: &Finish) -> Tried<Result<Finished, FinishError>> {
+    if let Err(error) = check(request) {
+        return Ok(Err(error.into()));
+    }
+    let append = &request.append;
+    let run_id = &append.token.run_id;
+    let Some(head) = Head::lock(tx, run_id).await? else {
+        return Ok(Err(Fenced::RunNotFound(run_id.clone()).into()));
+    };
+    // The same finish again: its first attempt was committed and the answer was lost.
+    if head.status.is_terminal() && head.last_batch.as_deref() == Some(append.batch.as_str()) {
+        return Ok(Ok(Finished { run: record::existing(tx, head.run).await? }));
+    }
+    if let Err(fenced) = head.fenced(&append.token) {
+        return Ok(Err(fenced.into()));
+    }
+    if let Some(cancel) = head.cancel.filter(|cancel| Some(cancel.reason) != request.cancel) {
+        return Ok(Err(FinishError::Cancelled(cancel)));
+    }
+    if head.tail != append.expected_tail.0 {
+        return Ok(Err(FinishError::TailMoved { expected: append.expected_tail, actual: Seq(head.tail) }));
+    }
+    write_append(tx, &head, append).await?;
+    let verdict = &request.verdict;
+    // The nonce stays, so that a late write of the same driver is told that the run has ended.
+    tx.write(
+        "UPDATE runs SET status = $2, error = $3, end_reason = $4, usage = $5, exit_code = $6, \
+         finished_at = outlast_now(), closed = true, sealed = true, lease_owner = NULL, lease_until = NULL \
+         WHERE run = $1",
+        &[
+            &head.run,
+            &verdict.status.as_str(),
+            &verdict.error.as_ref().map(to_json).transpose()?,
+            &verdict.reason.as_str(),
+            &(!request.usage.is_empty()).then(|| to_json(&request.usage)).transpose()?,
+            &request.exit_code,
+        ],
+    )
+    .await?;
+    tx.touch(run_id);
+    Ok(Ok(Finished { run: record::existing(tx, head.run).await? }))
+}
+
+/// A log ends with exactly one terminal event, and a run with a terminal status.
+fn check(request: &Finish) -> Result<(), StoreError> {
+    let terminal = request.append.events.iter().filter(|event| event.chunk.kind.is_terminal()).count();
+    let last = request.append.events.last().is_some_and(|event| event.chunk.kind.is_terminal());
+    if terminal != 1 || !last {
+        return Err(defect("the last events of a run end with exactly one RUN_FINISHED or RUN_ERROR"));
+    }
+    if !request.verdict.status.is_terminal() {
+        return Err(defect(format!("a run does not end as {}", request.verdict.status)));
+    }
+    Ok(())
+}

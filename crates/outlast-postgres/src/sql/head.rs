@@ -1,0 +1,70 @@
+//! The part of a run's row on which fenced writes are decided, locked until the transaction ends.
+
+use outlast_core::decide::{self, Fenced};
+use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, Status};
+use outlast_core::{Nonce, RunId};
+
+use super::context::{Tx, get, number, word};
+use crate::failure::Tried;
+
+pub(super) struct Head {
+    pub(super) run: i64,
+    pub(super) status: Status,
+    pub(super) phase: Phase,
+    pub(super) epoch: u64,
+    pub(super) nonce: Option<Nonce>,
+    pub(super) tail: u64,
+    pub(super) last_batch: Option<String>,
+    pub(super) cancel: Option<Cancel>,
+    pub(super) instance_id: Option<String>,
+    pub(super) lease_owner: Option<String>,
+    /// How much longer the lease runs by the database's clock, in milliseconds.
+    pub(super) lease_remaining: u64,
+}
+
+impl Head {
+    pub(super) async fn lock(tx: &Tx<'_>, run_id: &RunId) -> Tried<Option<Head>> {
+        // The clock is read once the lock is held: by then the lease may have run out.
+        let locked =
+            tx.maybe("SELECT run FROM runs WHERE run_id = $1 FOR UPDATE", &[&run_id.as_str()]).await?;
+        let Some(locked) = locked else {
+            return Ok(None);
+        };
+        let run: i64 = get(&locked, 0)?;
+        let row = tx
+            .one(
+                "SELECT status, phase, epoch, lease_nonce, tail, last_batch, cancel_reason, cancel_at, instance_id, \
+                 lease_owner, greatest(coalesce(lease_until, 0) - outlast_now(), 0) FROM runs WHERE run = $1",
+                &[&run],
+            )
+            .await?;
+        Ok(Some(Head {
+            run,
+            status: word("status", get(&row, 0)?, Status::parse)?,
+            phase: word("phase", get(&row, 1)?, Phase::parse)?,
+            epoch: number(&row, 2)?,
+            nonce: get::<Option<String>>(&row, 3)?.map(Nonce::from_stored),
+            tail: number(&row, 4)?,
+            last_batch: get(&row, 5)?,
+            cancel: cancel(get(&row, 6)?, get(&row, 7)?)?,
+            instance_id: get(&row, 8)?,
+            lease_owner: get(&row, 9)?,
+            lease_remaining: number(&row, 10)?,
+        }))
+    }
+
+    /// Whether the token may write.
+    pub(super) fn fenced(&self, token: &ClaimToken) -> Result<(), Fenced> {
+        decide::fence(token, self.status, self.epoch, self.nonce.as_ref())
+    }
+}
+
+/// A stored wish to stop.
+pub(super) fn cancel(reason: Option<&str>, at: Option<i64>) -> Tried<Option<Cancel>> {
+    reason
+        .map(|reason| {
+            let reason = word("reason to cancel", reason, CancelReason::parse)?;
+            Ok(Cancel { reason, at: super::context::uint(at.unwrap_or(0)) })
+        })
+        .transpose()
+}

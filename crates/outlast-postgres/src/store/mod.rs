@@ -1,0 +1,11 @@
+//! The store: its roles, each in a file.
+
+mod handle;
+mod instances;
+mod ledger;
+mod log;
+mod open;
+mod runs;
+
+pub use handle::PostgresStore;
+pub(crate) use handle::Shared;

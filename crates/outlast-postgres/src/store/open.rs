@@ -1,0 +1,40 @@
+//! Opening a store.
+
+use std::sync::Arc;
+
+use outlast_store::{Signals, StoreError};
+
+use super::handle::{PostgresStore, Shared};
+use crate::config::PostgresConfig;
+use crate::connect::{Single, Target, pool};
+use crate::notify::{Sender, listen_for_ever};
+use crate::schema;
+
+impl PostgresStore {
+    /// Connects, and makes or migrates the tables.
+    ///
+    /// [`StoreError::Unusable`] where the URL is not understood, the database refuses this user, or its tables are
+    /// somebody else's; [`StoreError::Unavailable`] where it does not answer.
+    pub async fn open(config: PostgresConfig) -> Result<Self, StoreError> {
+        let target = Target::parse(&config.url)?;
+        let pool = pool(&target, config.connections)?;
+        let deployment_id = schema::prepare(&pool, &*config.ports.entropy).await?;
+        let sender = if config.notifications {
+            Sender::spawn(Single::new(&target), Arc::clone(&config.ports.clock))
+        } else {
+            Sender::none()
+        };
+        let shared = Arc::new(Shared {
+            pool,
+            renewals: Single::new(&target),
+            ports: config.ports,
+            owner: config.owner,
+            signals: Signals::shared(),
+            sender,
+            deployment_id,
+        });
+        let listening =
+            config.notifications.then(|| tokio::spawn(listen_for_ever(target, Arc::downgrade(&shared))));
+        Ok(PostgresStore { shared, listening })
+    }
+}

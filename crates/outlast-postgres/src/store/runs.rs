@@ -1,0 +1,85 @@
+//! Run records, claims, cancels and presence.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::run::{CancelReason, ClaimToken, Purpose, RunRecord};
+use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
+use outlast_store::{
+    Accept, AcceptError, Accepted, CancelOutcome, ClaimError, Claimed, ListRuns, PresenceUntil, Renewed,
+    Runs, StoreError,
+};
+
+use super::handle::{PostgresStore, grant, release, write};
+use crate::failure::Failure;
+use crate::sql;
+
+#[async_trait]
+impl Runs for PostgresStore {
+    async fn accept(&self, request: Accept) -> Result<Accepted, AcceptError> {
+        fn granted(accepted: &Accepted) -> Option<&ClaimToken> {
+            match accepted {
+                Accepted::New(claimed) => Some(&claimed.token),
+                Accepted::Existing(_) => None,
+            }
+        }
+        let shared = Arc::clone(&self.shared);
+        grant(&self.shared, granted, async move { write!(shared, |tx| sql::accept(&tx, &request)) }).await
+    }
+
+    async fn run(&self, tenant: &Tenant, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let client = self.shared.client().await?;
+        sql::run(&client, tenant, run_id).await.map_err(|failure: Failure| failure.told())
+    }
+
+    async fn list_runs(&self, query: &ListRuns) -> Result<Vec<RunRecord>, StoreError> {
+        let client = self.shared.client().await?;
+        sql::list_runs(&client, query).await.map_err(|failure| failure.told())
+    }
+
+    async fn find_active_run(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        let client = self.shared.client().await?;
+        sql::find_active_run(&client, tenant, thread).await.map_err(|failure| failure.told())
+    }
+
+    async fn claim(
+        &self,
+        run_id: &RunId,
+        owner: &OwnerId,
+        purpose: Purpose,
+        lease: Duration,
+    ) -> Result<Claimed, ClaimError> {
+        let (shared, run_id, owner) = (Arc::clone(&self.shared), run_id.clone(), owner.clone());
+        grant(&self.shared, |claimed: &Claimed| Some(&claimed.token), async move {
+            write!(shared, |tx| sql::claim(&tx, &run_id, &owner, purpose, lease))
+        })
+        .await
+    }
+
+    async fn renew(&self, owner: &OwnerId, lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+        let renewed = self.shared.renewals.with(async |client| sql::renew(client, owner, lease).await).await;
+        renewed.map_err(|failure| failure.told())
+    }
+
+    async fn release(&self, token: &ClaimToken) -> Result<(), StoreError> {
+        release(&self.shared, token).await
+    }
+
+    async fn request_cancel(
+        &self,
+        tenant: &Tenant,
+        run_id: &RunId,
+        reason: CancelReason,
+    ) -> Result<CancelOutcome, StoreError> {
+        write!(self.shared, |tx| async { sql::request_cancel(&tx, tenant, run_id, reason).await.map(Ok) })
+    }
+
+    async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {
+        write!(self.shared, |tx| async { sql::presence(&tx, run_id, host, until).await.map(Ok) })
+    }
+}

@@ -1,0 +1,72 @@
+//! A schema of its own for each test.
+
+use std::time::Duration;
+
+use outlast_store::{Entropy, SystemEntropy};
+use tokio_postgres::{Client, NoTls};
+
+/// Where PostgreSQL is.
+fn server() -> String {
+    std::env::var("OUTLAST_TEST_POSTGRES")
+        .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned())
+}
+
+/// A schema, dropped with what is in it.
+pub struct Schema {
+    pub name: String,
+    /// The URL by which a store finds it.
+    pub url: String,
+}
+
+impl Schema {
+    pub async fn new() -> Schema {
+        let name = format!("outlast_test_{}", SystemEntropy.hex_id());
+        let admin = connect(&server()).await;
+        admin.batch_execute(&format!("CREATE SCHEMA {name}")).await.expect("schema");
+        let url = format!("{}?options=-c%20search_path%3D{name}", server());
+        Schema { name, url }
+    }
+
+    /// A connection whose statements mean this schema.
+    pub async fn client(&self) -> Client {
+        connect(&self.url).await
+    }
+
+    /// Stops the database's clock, as Outlast reads it in this schema, at this time.
+    pub async fn set_now(&self, millis: u64) {
+        self.client()
+            .await
+            .batch_execute(&format!(
+                "CREATE OR REPLACE FUNCTION outlast_now() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT {millis}::bigint'"
+            ))
+            .await
+            .expect("clock");
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let name = self.name.clone();
+        // The test's runtime may be on its way down.
+        let dropped = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+            runtime.block_on(async {
+                let admin = connect(&server()).await;
+                let _ = admin.batch_execute(&format!("DROP SCHEMA {name} CASCADE")).await;
+            });
+            runtime.shutdown_timeout(Duration::from_secs(1));
+        });
+        let _ = dropped.join();
+    }
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap_or_else(|error| {
+        panic!("PostgreSQL is needed for this test ({error}): start it, or name another with OUTLAST_TEST_POSTGRES")
+    });
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    client
+}
