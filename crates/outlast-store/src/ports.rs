@@ -38,6 +38,15 @@ pub trait Entropy: Send + Sync + std::fmt::Debug {
         outlast_core::hex::encode(&self.bytes())
     }
 
+    /// A fresh UUID of version 4 (RFC 9562).
+    fn uuid(&self) -> String {
+        let mut bytes = self.bytes();
+        bytes[6] = (bytes[6] & 0x0F) | 0x40;
+        bytes[8] = (bytes[8] & 0x3F) | 0x80;
+        let hex = outlast_core::hex::encode(&bytes);
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    }
+
     /// A fresh owner id.
     fn owner_id(&self) -> OwnerId {
         // Hex digits are a valid id of every kind.
@@ -132,5 +141,25 @@ impl Entropy for SystemEntropy {
             unreachable!("the system has no randomness: {error}");
         }
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Always(u8);
+
+    impl Entropy for Always {
+        fn bytes(&self) -> [u8; 16] {
+            [self.0; 16]
+        }
+    }
+
+    #[test]
+    fn uuids_say_that_they_are_random() {
+        assert_eq!(Always(0xFF).uuid(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(Always(0).uuid(), "00000000-0000-4000-8000-000000000000");
     }
 }

@@ -32,10 +32,12 @@ mod local;
 #[cfg(feature = "cli")]
 pub mod cli;
 
-pub use local::{Local, LocalOptions, OpenError, SHIM_COMMAND, run_shim_if_asked};
+pub use local::{Local, LocalOptions, OpenError, SHIM_COMMAND, StoreChoice, run_shim_if_asked};
 pub use outlast_agents as agents;
 pub use outlast_core as core;
 pub use outlast_core::{ErrorCode, Offset, RunId, Seq, Tenant, ThreadId};
+#[cfg(feature = "postgres")]
+pub use outlast_postgres as postgres;
 pub use outlast_runtime::{
     CancelError, CancelReport, Environment, Host, KeepEnd, Keeper, Notice, Notices, Options, Presence,
     RunProbe, Seen, Start, StartError, Started, Viewer,

@@ -1,4 +1,5 @@
-//! Everything on one machine: a data directory with an SQLite file and local sandboxes.
+//! What one machine has: a data directory with local sandboxes, and the durable state in an SQLite file there or in a
+//! PostgreSQL that many hosts share.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,11 +21,35 @@ pub fn run_shim_if_asked() -> Option<ExitCode> {
     (args.next()? == SHIM_COMMAND).then(|| outlast_shim::main(args))
 }
 
+/// Where the durable state is.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreChoice {
+    /// In an SQLite file in the data directory, for all processes of this machine.
+    Embedded,
+    /// In PostgreSQL, for many hosts: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+    #[cfg(feature = "postgres")]
+    Postgres(String),
+}
+
+impl std::fmt::Debug for StoreChoice {
+    /// Without the URL, which may hold a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            StoreChoice::Embedded => "Embedded",
+            #[cfg(feature = "postgres")]
+            StoreChoice::Postgres(_) => "Postgres",
+        })
+    }
+}
+
 /// How a data directory is opened.
 #[derive(Debug)]
 pub struct LocalOptions {
     /// The data directory; made if it is missing.
     pub data_dir: PathBuf,
+    /// Where the durable state is.
+    pub store: StoreChoice,
     /// Whose runs are handled.
     pub tenant: Tenant,
     /// Times and sizes.
@@ -44,6 +69,7 @@ impl LocalOptions {
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         LocalOptions {
             data_dir: data_dir.into(),
+            store: StoreChoice::Embedded,
             tenant: Tenant::default(),
             options: Options::default(),
             environment: Environment::of_process(),
@@ -83,8 +109,18 @@ impl Local {
             Some((program, args)) => (program, args),
             None => (std::env::current_exe().map_err(OpenError::Program)?, vec![SHIM_COMMAND.to_owned()]),
         };
-        let config = SqliteConfig::new(&options.data_dir, owner.clone(), options.ports.clone());
-        let store = SqliteStore::open(config)?;
+        let store: Arc<dyn Store> = match &options.store {
+            StoreChoice::Embedded => {
+                let config = SqliteConfig::new(&options.data_dir, owner.clone(), options.ports.clone());
+                Arc::new(SqliteStore::open(config)?)
+            }
+            #[cfg(feature = "postgres")]
+            StoreChoice::Postgres(url) => {
+                let config =
+                    outlast_postgres::PostgresConfig::new(url.as_str(), owner.clone(), options.ports.clone());
+                Arc::new(outlast_postgres::PostgresStore::open(config).await?)
+            }
+        };
         let provider = LocalProvider::new(LocalConfig {
             root: options.data_dir.join("sandboxes"),
             shim: ShimProgram { program, args: args.into_iter().map(Into::into).collect() },
@@ -92,7 +128,7 @@ impl Local {
         })?;
         let host = Host::new(HostConfig {
             owner: owner.clone(),
-            store: Arc::new(store),
+            store,
             provider: Arc::new(provider),
             agents: outlast_agents::agent,
             ports: options.ports,

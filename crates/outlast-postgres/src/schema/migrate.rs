@@ -35,7 +35,7 @@ async fn prepare_once(pool: &Pool, entropy: &dyn Entropy) -> Tried<String> {
                     .to_owned(),
             ));
         }
-        let id = uuid(entropy.bytes());
+        let id = entropy.uuid();
         tx.batch_execute(
             "CREATE TABLE outlast_meta (schema_version integer NOT NULL, deployment_id text NOT NULL)",
         )
@@ -52,12 +52,4 @@ async fn prepare_once(pool: &Pool, entropy: &dyn Entropy) -> Tried<String> {
         tracing::info!(from = found, to = CURRENT, "migrated the database");
     }
     Ok(deployment_id)
-}
-
-/// Sixteen random bytes as a UUID of version 4 (RFC 9562).
-fn uuid(mut bytes: [u8; 16]) -> String {
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let hex = outlast_core::hex::encode(&bytes);
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }

@@ -119,7 +119,7 @@ fn create(connection: &mut Connection, entropy: &dyn Entropy) -> Tried<()> {
         for step in STEPS {
             transaction.execute_batch(step.sql)?;
         }
-        transaction.execute("INSERT INTO meta VALUES (?1, ?2)", (CURRENT, uuid_v4(entropy.bytes())))?;
+        transaction.execute("INSERT INTO meta VALUES (?1, ?2)", (CURRENT, entropy.uuid()))?;
     }
     transaction.commit()?;
     Ok(())
@@ -154,23 +154,9 @@ fn write_ahead(connection: &Connection) -> Tried<()> {
     }
 }
 
-/// The bytes as a random UUID.
-fn uuid_v4(mut bytes: [u8; 16]) -> String {
-    bytes[6] = (bytes[6] & 0x0F) | 0x40;
-    bytes[8] = (bytes[8] & 0x3F) | 0x80;
-    let hex = outlast_core::hex::encode(&bytes);
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn uuids_say_that_they_are_random() {
-        assert_eq!(uuid_v4([0xFF; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
-        assert_eq!(uuid_v4([0; 16]), "00000000-0000-4000-8000-000000000000");
-    }
 
     #[test]
     fn steps_are_in_order() {

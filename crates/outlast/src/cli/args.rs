@@ -15,6 +15,10 @@ pub struct Cli {
     /// data home]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Everywhere")]
     pub data_dir: Option<PathBuf>,
+    /// Where runs, logs and transcripts are kept, for many hosts: postgres://USER:PASSWORD@HOST:PORT/DATABASE [env:
+    /// OUTLAST_STORE] [default: a file in the data directory]
+    #[arg(long, global = true, value_name = "URL", help_heading = "Everywhere", hide_env_values = true)]
+    pub store: Option<String>,
     /// The configuration [env: OUTLAST_CONFIG] [default: outlast.toml in the working directory, else in the data
     /// directory]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]

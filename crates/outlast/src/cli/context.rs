@@ -10,7 +10,7 @@ use super::args::Cli;
 use super::failure::Failure;
 use crate::cli::say::tell;
 use crate::config::Config;
-use crate::{Local, LocalOptions, OpenError};
+use crate::{Local, LocalOptions, OpenError, StoreChoice};
 
 /// The places and settings of one call.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub struct Context {
     pub data_dir: PathBuf,
     pub config: Config,
     pub json: bool,
+    store: StoreChoice,
     /// How to say the next command.
     pub again: Again,
 }
@@ -32,8 +33,11 @@ impl Context {
         let named = cli.config.clone().or_else(|| set("OUTLAST_CONFIG"));
         let data_dir = std::path::absolute(&data_dir)?;
         let config = Config::load(named.as_deref(), &data_dir).map_err(Failure::usage)?;
-        let again = Again::new(cli.data_dir.as_deref(), cli.config.as_deref());
-        Ok(Context { data_dir, config, json: cli.json, again })
+        let url =
+            cli.store.clone().or_else(|| std::env::var("OUTLAST_STORE").ok().filter(|url| !url.is_empty()));
+        let store = store_choice(url.or_else(|| config.store_url.clone()))?;
+        let again = Again::new(cli.data_dir.as_deref(), cli.config.as_deref(), cli.store.as_deref());
+        Ok(Context { data_dir, config, json: cli.json, store, again })
     }
 
     /// Opens the data directory for a command at a terminal.
@@ -48,6 +52,7 @@ impl Context {
 
     async fn open_with(&self, notices: Notices) -> Result<Local, Failure> {
         let mut options = LocalOptions::new(&self.data_dir);
+        options.store = self.store.clone();
         if let Some(lease) = self.config.lease {
             options.options = Options { lease, ..options.options };
         }
@@ -88,6 +93,19 @@ fn log(notice: Notice) {
         Notice::CannotDrive { run_id, message } => {
             tracing::debug!(run = %run_id, message, "cannot be driven")
         }
+    }
+}
+
+fn store_choice(url: Option<String>) -> Result<StoreChoice, Failure> {
+    match url {
+        None => Ok(StoreChoice::Embedded),
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Ok(StoreChoice::Postgres(url))
+        }
+        // Not the URL itself, which may hold a password.
+        Some(_) => Err(Failure::usage(
+            "the store's URL must begin with postgres://; without one, runs are kept in the data directory",
+        )),
     }
 }
 

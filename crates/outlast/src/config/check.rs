@@ -4,11 +4,12 @@ use toml::{Table, Value};
 
 /// The keys of each table. `*` stands for a name that the user chooses.
 const TABLES: &[(&str, &[&str])] = &[
-    ("", &["agents", "sandbox", "driver", "reap", "serve"]),
+    ("", &["agents", "sandbox", "driver", "reap", "serve", "store"]),
     ("agents.*", &["kind", "argv", "env", "pass_env", "cwd", "model", "stdin", "on_disconnect"]),
     ("sandbox", &["fence", "max_output", "max_stderr"]),
     ("driver", &["lease"]),
     ("reap", &["detached_run_ttl"]),
+    ("store", &["url"]),
     (
         "serve",
         &[

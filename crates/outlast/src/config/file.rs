@@ -34,6 +34,8 @@ pub struct Config {
     pub lease: Option<Duration>,
     /// How long a run may go on without a viewer.
     pub detached_run_ttl: Limit,
+    /// The URL of the store; none: the SQLite file in the data directory.
+    pub store_url: Option<String>,
     /// How `outlast serve` serves.
     pub serve: ServeConfig,
     /// The file that it was read from.
@@ -119,6 +121,8 @@ struct File {
     reap: ReapFile,
     #[serde(default)]
     serve: ServeFile,
+    #[serde(default)]
+    store: StoreFile,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -134,6 +138,11 @@ struct DriverFile {
 }
 
 #[derive(Debug, Default, Deserialize)]
+struct StoreFile {
+    url: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
 struct ReapFile {
     detached_run_ttl: Option<String>,
 }
@@ -146,6 +155,7 @@ impl Default for Config {
             sandbox: SandboxConfig::default(),
             lease: None,
             detached_run_ttl: Limit::For(DETACHED_TTL),
+            store_url: None,
             serve: ServeConfig::default(),
             file: None,
         }
@@ -214,6 +224,7 @@ impl Config {
             }
             config.lease = Some(lease);
         }
+        config.store_url = file.store.url;
         config.serve = file.serve.read(&config.agents)?;
         if let Some(ttl) = file.reap.detached_run_ttl {
             config.detached_run_ttl = parse_limit(&ttl).map_err(|e| format!("reap.detached_run_ttl: {e}"))?;
