@@ -4,6 +4,7 @@
 //! this crate for every decision (may this claim be granted, how does this run end, has this agent finished) and carry
 //! the answer out.
 
+pub mod align;
 pub mod canonical;
 mod code;
 pub mod decide;

@@ -17,6 +17,7 @@ mod notice;
 mod options;
 mod presence;
 mod probe;
+mod verify;
 mod view;
 
 pub use accept::{Start, StartError, Started};
@@ -28,4 +29,5 @@ pub use notice::{Notice, Notices};
 pub use options::Options;
 pub use presence::Presence;
 pub use probe::RunProbe;
+pub use verify::{VerifyError, VerifyReport};
 pub use view::{Seen, Viewer};

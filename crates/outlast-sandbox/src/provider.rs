@@ -173,6 +173,8 @@ pub trait Journal: Send {
 pub struct JournalRead {
     /// New bytes; empty where there were none in time.
     pub bytes: Vec<u8>,
+    /// How large the journal was, in bytes, when they were read. A journal only grows.
+    pub size: u64,
     /// The exit file, if it is filled.
     pub exit: Option<ExitRecord>,
 }

@@ -40,7 +40,7 @@ pub use outlast_core::{ErrorCode, Offset, RunId, Seq, Tenant, ThreadId};
 pub use outlast_postgres as postgres;
 pub use outlast_runtime::{
     CancelError, CancelReport, Environment, Host, KeepEnd, Keeper, Notice, Notices, Options, Presence,
-    RunProbe, Seen, Start, StartError, Started, Viewer,
+    RunProbe, Seen, Start, StartError, Started, VerifyError, VerifyReport, Viewer,
 };
 pub use outlast_sandbox as sandbox;
 #[cfg(feature = "server")]

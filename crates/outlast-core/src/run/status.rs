@@ -123,5 +123,7 @@ text_enum! {
         Expired => "expired",
         /// The sandbox is gone.
         SandboxGone => "sandbox_gone",
+        /// The journal is not the one that the log was made from.
+        ReplayDiverged => "replay_diverged",
     }
 }

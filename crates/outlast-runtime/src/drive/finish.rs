@@ -15,7 +15,7 @@ use super::driver::{DriveEnd, Driver};
 use crate::fail;
 
 /// How much of the agent's standard error goes into the cause of a failure.
-const STDERR_TAIL_BYTES: usize = 4096;
+pub(crate) const STDERR_TAIL_BYTES: usize = 4096;
 
 /// What became of the agent.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(super) enum Exit {
     LaunchFailed { message: String },
     /// The sandbox is gone.
     SandboxGone,
+    /// The journal is shorter than what was read of it before.
+    Diverged { position: u64, size: u64 },
 }
 
 impl Exit {
@@ -80,6 +82,14 @@ fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended) -> Ending {
             "the run's sandbox is gone, and its journal with it".to_owned(),
             EndReason::SandboxGone,
         ),
+        Exit::Diverged { position, size } => failed(
+            ErrorCode::ReplayDiverged,
+            format!(
+                "the run's journal is not the one that its log was made from: {position} bytes of it were read, and it \
+                 holds {size}"
+            ),
+            EndReason::ReplayDiverged,
+        ),
     }
 }
 
@@ -88,8 +98,9 @@ impl Driver<'_> {
     /// transaction, so that no crash leaves one without the others.
     pub(super) async fn finish(&mut self, translation: &mut Translation, exit: Exit) -> DriveEnd {
         let mut leftovers = None;
-        if matches!(exit, Exit::Lost { .. }) && self.killed.is_none() {
-            // Without its shim a weak fence may have let orphans escape: nothing of a lost agent may work on.
+        if matches!(exit, Exit::Lost { .. } | Exit::Diverged { .. }) && self.killed.is_none() {
+            // Without its shim a weak fence may have let orphans escape: nothing of a lost agent may work on. Nor of one
+            // whose output nobody will read.
             leftovers = self.kill_leftovers().await;
         }
         let agent_exit = self.agent_exit(&exit).await;

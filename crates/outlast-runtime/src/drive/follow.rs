@@ -54,6 +54,7 @@ impl Driver<'_> {
         // Set once the shim was found dead: what the journal holds after that is all that it will ever hold.
         let mut dead: Option<Exit> = None;
         let mut events = Vec::new();
+        let resumed_at = translation.position();
         loop {
             self.guard()?;
             if self.killed.is_none()
@@ -64,6 +65,10 @@ impl Driver<'_> {
             let patience = if dead.is_some() { Duration::ZERO } else { PATIENCE };
             let read = self.read(&mut *journal, patience).await?;
             let exit = read.exit;
+            if read.size < resumed_at {
+                // What the log was made from is not there any more, so nothing that follows can be trusted.
+                return Ok((translation, Exit::Diverged { position: resumed_at, size: read.size }));
+            }
             if !read.bytes.is_empty() {
                 let end = JournalEnd { stdout_bytes: exit.as_ref().map(|exit| exit.stdout_bytes) };
                 let progress = translation.feed(&read.bytes, end, &mut events);

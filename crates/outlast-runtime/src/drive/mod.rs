@@ -7,3 +7,4 @@ mod follow;
 mod launch;
 
 pub(crate) use driver::{DriveEnd, Driver};
+pub(crate) use finish::STDERR_TAIL_BYTES;

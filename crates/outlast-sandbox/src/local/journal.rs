@@ -88,20 +88,21 @@ impl LocalJournal {
     }
 
     fn read_now(&mut self, max: usize) -> Result<JournalRead, ProviderError> {
-        let bytes = self.read_bytes(max).attempting(|| "cannot read the journal".to_owned())?;
+        let (bytes, size) = self.read_bytes(max).attempting(|| "cannot read the journal".to_owned())?;
         // After the bytes: the shim writes the exit before the sentinel, so bytes that hold any of the sentinel never
         // come without it.
         self.read_exit().attempting(|| "cannot read the run's exit".to_owned())?;
-        Ok(JournalRead { bytes, exit: self.known_exit.clone() })
+        Ok(JournalRead { bytes, size, exit: self.known_exit.clone() })
     }
 
-    fn read_bytes(&mut self, max: usize) -> io::Result<Vec<u8>> {
+    fn read_bytes(&mut self, max: usize) -> io::Result<(Vec<u8>, u64)> {
         let position = self.position;
         let Some(file) = self.journal.get()? else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), 0));
         };
         // No more than is there: most reads are of a few lines.
-        let there = usize::try_from(file.metadata()?.len().saturating_sub(position)).unwrap_or(usize::MAX);
+        let size = file.metadata()?.len();
+        let there = usize::try_from(size.saturating_sub(position)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; there.min(max)];
         let mut filled = 0;
         while filled < bytes.len() {
@@ -114,7 +115,7 @@ impl LocalJournal {
         }
         bytes.truncate(filled);
         self.position += filled as u64;
-        Ok(bytes)
+        Ok((bytes, size))
     }
 
     fn read_exit(&mut self) -> io::Result<()> {

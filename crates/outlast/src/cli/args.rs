@@ -53,6 +53,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Print a run's stored events
     Logs(RunArg),
+    /// Hold a run's log against its journal: is it the exact translation?
+    Verify(RunArg),
     /// Stop a run: its agent, and every process that the agent started
     Cancel(RunArg),
     /// Serve runs over HTTP, and keep every run of this data directory driven

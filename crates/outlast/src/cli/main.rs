@@ -48,6 +48,7 @@ async fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Ps(args) => commands::ps::ps(&context, &args).await,
         Command::Show(args) => commands::show::show(&context, &args).await,
         Command::Logs(args) => commands::logs::logs(&context, &args).await,
+        Command::Verify(args) => commands::verify::verify(&context, &args).await,
         Command::Cancel(args) => commands::cancel::cancel(&context, &args).await,
         Command::Serve(args) => commands::serve::serve(&context, &args).await,
         Command::Completions { .. } => Ok(0),

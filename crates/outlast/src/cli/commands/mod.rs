@@ -8,3 +8,4 @@ pub mod ps;
 pub mod run;
 pub mod serve;
 pub mod show;
+pub mod verify;
