@@ -16,4 +16,5 @@ mod shown;
 mod store;
 mod support;
 mod terminal;
+mod verified;
 mod viewers;

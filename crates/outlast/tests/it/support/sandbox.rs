@@ -40,7 +40,7 @@ impl Bench {
 
     /// The shims of this data directory, with their encoded run ids. A keeper, a fork of its shim, has the same
     /// arguments and is left out.
-    pub(super) fn shims(&self) -> Vec<(i32, String)> {
+    pub fn shims(&self) -> Vec<(i32, String)> {
         let sandboxes = self.data_dir().join("sandboxes");
         let sandboxes = sandboxes.to_str().expect("utf-8");
         let enc = |pid: i32| {
