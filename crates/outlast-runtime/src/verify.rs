@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_agents::{AgentExit, JournalEnd, Progress, RunContext, Translation};
 use outlast_core::align::{Alignment, Diverged, Step};
 use outlast_core::event::{Chunk, Origin};
-use outlast_core::run::RunRecord;
+use outlast_core::run::{Phase, RunRecord};
 use outlast_core::{ErrorCode, RunId, Seq};
 use outlast_sandbox::{Journal, ProviderError};
 use outlast_store::{ReadError, StoreError, StoredEvent};
@@ -194,10 +194,14 @@ impl<'h> Replay<'h> {
             None => None,
             Some(instance) => {
                 let facts = inner.provider.facts(instance, &run.run_id, &run.exit_secret).await?;
-                if !facts.exists {
-                    return Err(VerifyError::JournalGone(run.run_id.clone()));
+                match (facts.exists, run.phase) {
+                    (true, _) => {
+                        Some(inner.provider.journal(instance, &run.run_id, &run.exit_secret, 0).await?)
+                    }
+                    (false, Phase::Launched) => return Err(VerifyError::JournalGone(run.run_id.clone())),
+                    // Its sandbox was never made.
+                    (false, _) => None,
                 }
-                Some(inner.provider.journal(instance, &run.run_id, &run.exit_secret, 0).await?)
             }
         };
         Ok(Replay { host, run, translation, journal, events: VecDeque::new(), over: false })

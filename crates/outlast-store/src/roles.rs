@@ -43,9 +43,16 @@ pub trait Runs: Send + Sync {
         lease: Duration,
     ) -> Result<Claimed, ClaimError>;
 
-    /// Lengthens every lease that the owner still holds to this length from now, in one statement, and tells which
-    /// these are. A claim that is missing from the answer is lost, or its run has ended.
-    async fn renew(&self, owner: &OwnerId, lease: Duration) -> Result<Vec<Renewed>, StoreError>;
+    /// Lengthens the leases of these claims (run and epoch), as far as the owner still holds them, to this length from
+    /// now, in one statement, and tells which these are. A claim that is missing from the answer is lost, or its run has
+    /// ended. Claims of the owner that are not named run out: nobody knows of them, because the answer that granted them
+    /// was lost.
+    async fn renew(
+        &self,
+        owner: &OwnerId,
+        held: &[(RunId, u64)],
+        lease: Duration,
+    ) -> Result<Vec<Renewed>, StoreError>;
 
     /// Gives the claim back: the next claim is granted at once. Without effect where it is not current.
     async fn release(&self, token: &ClaimToken) -> Result<(), StoreError>;

@@ -52,13 +52,22 @@ pub(crate) async fn claim(
 }
 
 /// See [`outlast_store::Runs::renew`].
-pub(crate) async fn renew(client: &Client, owner: &OwnerId, lease: Duration) -> Tried<Vec<Renewed>> {
+pub(crate) async fn renew(
+    client: &Client,
+    owner: &OwnerId,
+    held: &[(RunId, u64)],
+    lease: Duration,
+) -> Tried<Vec<Renewed>> {
+    let (runs, epochs): (Vec<&str>, Vec<i64>) =
+        held.iter().map(|(run_id, epoch)| (run_id.as_str(), int(*epoch))).unzip();
     // The end of a run takes its lease away, so whatever still has one lives.
     let rows = client
         .query(
-            "UPDATE runs SET lease_until = outlast_now() + $2 WHERE lease_owner = $1 \
-             RETURNING run_id, epoch, cancel_reason, cancel_at",
-            &[&owner.as_str(), &millis(lease)],
+            "UPDATE runs SET lease_until = outlast_now() + $2 \
+             FROM unnest($3::text[], $4::bigint[]) AS held (run_id, epoch) \
+             WHERE runs.run_id = held.run_id AND runs.epoch = held.epoch AND runs.lease_owner = $1 \
+             RETURNING runs.run_id, runs.epoch, cancel_reason, cancel_at",
+            &[&owner.as_str(), &millis(lease), &runs, &epochs],
         )
         .await?;
     rows.iter()

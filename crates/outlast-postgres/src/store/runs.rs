@@ -61,8 +61,14 @@ impl Runs for PostgresStore {
         .await
     }
 
-    async fn renew(&self, owner: &OwnerId, lease: Duration) -> Result<Vec<Renewed>, StoreError> {
-        let renewed = self.shared.renewals.with(async |client| sql::renew(client, owner, lease).await).await;
+    async fn renew(
+        &self,
+        owner: &OwnerId,
+        held: &[(RunId, u64)],
+        lease: Duration,
+    ) -> Result<Vec<Renewed>, StoreError> {
+        let renewals = &self.shared.renewals;
+        let renewed = renewals.with(async |client| sql::renew(client, owner, held, lease).await).await;
         renewed.map_err(|failure| failure.told())
     }
 

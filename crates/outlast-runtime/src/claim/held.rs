@@ -1,6 +1,6 @@
 //! A held claim, and what the renewals say of it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl Drop for Held {
 /// All claims of this host.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    held: Mutex<HashMap<RunId, (u64, watch::Sender<State>)>>,
+    held: Mutex<BTreeMap<RunId, (u64, watch::Sender<State>)>>,
 }
 
 impl Claims {

@@ -1,6 +1,7 @@
 //! From an accepted run to a taken latch.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use outlast_agents::LaunchRequest;
 use outlast_core::decide::{Next, next};
@@ -15,6 +16,9 @@ use super::driver::{DriveEnd, Driver};
 use super::finish::Exit;
 use crate::fail;
 use crate::notice::Notice;
+
+/// How often a sandbox is tried to be made, a second apart, before the run fails: a provider may be away for a moment.
+const CREATE_ATTEMPTS: u32 = 3;
 
 /// What comes after the launch.
 #[derive(Debug)]
@@ -75,7 +79,11 @@ impl Driver<'_> {
         }
         let instance = match self.ensure().await? {
             Ok(instance) => instance,
-            Err(message) => return Ok(Step::Exit(Exit::LaunchFailed { message })),
+            // A frozen predecessor may have made it, and be about to launch in it.
+            Err(message) => {
+                let instance = self.instance()?;
+                return self.give_up_launch(&instance, message).await;
+            }
         };
         let order = match self.order(&instance).await? {
             Ok(order) => order,
@@ -204,8 +212,15 @@ impl Driver<'_> {
         self.run.instance_id = Some(instance.clone());
         self.run.machine = machine;
         self.run.phase = Phase::Launching;
-        if let Err(error) = provider.create(&instance, lent.as_deref()).await {
-            return Ok(Err(error.message));
+        let mut attempts = 1;
+        while let Err(error) = provider.create(&instance, lent.as_deref()).await {
+            if attempts == CREATE_ATTEMPTS {
+                return Ok(Err(error.message));
+            }
+            tracing::warn!(%error, run = %self.run.run_id, attempts, "the sandbox could not be made");
+            attempts += 1;
+            self.host.ports.clock.sleep(Duration::from_secs(1)).await;
+            self.guard()?;
         }
         fail::point("ensure.created");
         // Before anything is launched in it: from now on its absence means that it is gone, not that it is to be made.

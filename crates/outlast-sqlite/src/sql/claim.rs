@@ -7,7 +7,7 @@ use outlast_core::run::{Cancel, ClaimToken, Purpose};
 use outlast_core::{OwnerId, RunId};
 use outlast_store::{ClaimError, Claimed, Renewed};
 
-use super::context::{Tx, int, millis, parsed, uint};
+use super::context::{Tx, int, millis, parsed, to_json, uint};
 use super::head::{Head, cancel_of};
 use super::record;
 use crate::failure::Tried;
@@ -59,14 +59,20 @@ pub(crate) fn claim(
 }
 
 /// See [`outlast_store::Runs::renew`].
-pub(crate) fn renew(tx: &Tx<'_>, owner: &OwnerId, lease: Duration) -> Tried<Vec<Renewed>> {
+pub(crate) fn renew(
+    tx: &Tx<'_>,
+    owner: &OwnerId,
+    held: &[(RunId, u64)],
+    lease: Duration,
+) -> Tried<Vec<Renewed>> {
     // The end of a run takes its lease away, so whatever still has one lives.
     let mut statement = tx.db.prepare_cached(
         "UPDATE runs SET lease_boot = ?2, lease_until = ?3 WHERE lease_owner = ?1 \
+         AND (run_id, epoch) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?4)) \
          RETURNING run_id, epoch, cancel_reason, cancel_at",
     )?;
     let until = int(tx.boot.saturating_add(millis(lease)));
-    let mut rows = statement.query((owner.as_str(), &tx.boot_id, until))?;
+    let mut rows = statement.query((owner.as_str(), &tx.boot_id, until, to_json(&held)?))?;
     let mut renewed = Vec::new();
     while let Some(row) = rows.next()? {
         let cancel = match row.get::<_, Option<String>>(2)? {

@@ -60,9 +60,14 @@ impl Runs for SqliteStore {
         .await
     }
 
-    async fn renew(&self, owner: &OwnerId, lease: Duration) -> Result<Vec<Renewed>, StoreError> {
-        let owner = owner.clone();
-        self.write(Urgent, move |tx| sql::renew(tx, &owner, lease).map(Ok)).await
+    async fn renew(
+        &self,
+        owner: &OwnerId,
+        held: &[(RunId, u64)],
+        lease: Duration,
+    ) -> Result<Vec<Renewed>, StoreError> {
+        let (owner, held) = (owner.clone(), held.to_vec());
+        self.write(Urgent, move |tx| sql::renew(tx, &owner, &held, lease).map(Ok)).await
     }
 
     async fn release(&self, token: &ClaimToken) -> Result<(), StoreError> {

@@ -16,7 +16,7 @@ macro_rules! conformance_tests {
                 closing_gives_claims_back, an_owner_excludes_itself,
             ],
             renew: [
-                lengthens_what_is_held, tells_of_cancels, leaves_out_what_is_lost,
+                lengthens_what_is_held, tells_of_cancels, leaves_out_what_is_lost, lets_run_out_what_is_not_named,
             ],
             fence: [
                 a_stale_token_changes_nothing, a_lapsed_lease_still_writes, appends_racing_a_claim,

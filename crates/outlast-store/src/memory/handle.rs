@@ -26,12 +26,7 @@ impl MemoryStore {
         SAID.call_once(|| {
             tracing::warn!("runs are kept in memory only: they are lost when this process ends");
         });
-        let mut bytes = ports.entropy.bytes();
-        bytes[6] = (bytes[6] & 0x0F) | 0x40;
-        bytes[8] = (bytes[8] & 0x3F) | 0x80;
-        let hex = outlast_core::hex::encode(&bytes);
-        let deployment_id =
-            format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+        let deployment_id = ports.entropy.uuid();
         MemoryStore {
             state: Arc::default(),
             signals: Signals::shared(),

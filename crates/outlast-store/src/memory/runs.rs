@@ -128,10 +128,19 @@ impl Runs for MemoryStore {
         Ok(claimed)
     }
 
-    async fn renew(&self, owner: &OwnerId, lease: Duration) -> Result<Vec<Renewed>, StoreError> {
+    async fn renew(
+        &self,
+        owner: &OwnerId,
+        held: &[(RunId, u64)],
+        lease: Duration,
+    ) -> Result<Vec<Renewed>, StoreError> {
         let now = self.now();
         let mut renewed = Vec::new();
-        for run in &mut self.lock().runs {
+        let mut state = self.lock();
+        for (run_id, epoch) in held {
+            let Some(run) = state.get_mut(run_id).filter(|run| run.record.driver_epoch == *epoch) else {
+                continue;
+            };
             let Some(held) = run.lease.as_mut().filter(|held| held.owner == *owner) else { continue };
             held.until = Now::plus(now.boot, lease);
             held.boot_id.clone_from(&now.boot_id);

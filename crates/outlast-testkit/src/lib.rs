@@ -1,0 +1,7 @@
+//! What the tests of Outlast share: simulated time, stores and sandboxes that fail as they are told, scripted agents.
+//!
+//! [`sim::simulate`] runs several hosts of the real runtime against one store and one set of sandboxes under simulated
+//! time, with faults and an adversary drawn from a seed, and checks every promise at the end. The same seed is the same
+//! history, event for event.
+
+pub mod sim;

@@ -1,0 +1,113 @@
+//! A simulated host: the real runtime, with everything around it simulated.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_core::run::{RunRecord, Status};
+use outlast_core::{OwnerId, RunId, Tenant};
+use outlast_runtime::{Environment, Host, HostConfig, Keeper, Notices, Options, Started};
+use outlast_store::{ListRuns, Ports};
+use tokio::task::JoinHandle;
+
+use super::clock::HostClock;
+use super::gate::{Gate, Life};
+use super::provider::SimProvider;
+use super::store::SimStore;
+use super::world::World;
+
+/// A process that serves.
+#[derive(Debug)]
+pub(super) struct SimHost {
+    pub name: String,
+    pub gate: Gate,
+    pub host: Host,
+    kept: Arc<Mutex<BTreeMap<RunId, Keeper>>>,
+    adopter: JoinHandle<()>,
+}
+
+impl Drop for SimHost {
+    fn drop(&mut self) {
+        self.adopter.abort();
+    }
+}
+
+impl SimHost {
+    pub fn new(world: &World, name: String) -> Arc<SimHost> {
+        let gate = Gate::new();
+        let dice = world.dice.fork();
+        // Within an hour of the truth, on either side.
+        let skew = i64::try_from(dice.between(0, 7_200_000)).unwrap_or(0) - 3_600_000;
+        let clock = Arc::new(HostClock { time: world.time, skew, gate: Some(gate.clone()) });
+        let ports = Ports { clock, entropy: Arc::new(dice.fork()) };
+        let owner = OwnerId::new(name.clone()).unwrap_or_else(|_| unreachable!("a plain name"));
+        let store = SimStore {
+            name: name.clone(),
+            inner: world.store.joined_by(owner.clone(), world.store_ports.clone()),
+            time: world.time,
+            gate: gate.clone(),
+            dice: dice.fork(),
+            trouble: Arc::clone(&world.trouble),
+            plan: world.plan.clone(),
+            history: world.history.clone(),
+        };
+        let provider = SimProvider {
+            world: Arc::clone(&world.sandboxes),
+            gate: gate.clone(),
+            dice: dice.fork(),
+            trouble: Arc::clone(&world.trouble),
+            plan: world.plan.clone(),
+        };
+        let history = world.history.clone();
+        let who = name.clone();
+        let host = Host::new(HostConfig {
+            owner,
+            store: Arc::new(store),
+            provider: Arc::new(provider),
+            agents: outlast_agents::agent,
+            ports,
+            environment: Environment::of([]),
+            tenant: Tenant::default(),
+            options: Options { lease: world.plan.lease, ..Options::default() },
+            notices: Notices::new(move |notice| history.note(format!("{who} {notice:?}"))),
+        });
+        let kept = Arc::<Mutex<BTreeMap<RunId, Keeper>>>::default();
+        let adopter = tokio::spawn(adopt(host.clone(), Arc::clone(&kept), gate.clone()));
+        Arc::new(SimHost { name, gate, host, kept, adopter })
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.gate.life() == Life::Running
+    }
+
+    /// Keeps a run that was just started here.
+    pub fn keep(&self, started: Started) -> RunRecord {
+        let run = started.run.clone();
+        let keeper = self.host.keep(started);
+        // A keeper that waits for the claim of this very start gives way to it.
+        let before = self.kept().insert(run.run_id.clone(), keeper);
+        drop(before);
+        run
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, Keeper>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a server does: sees to it that every run is driven.
+async fn adopt(host: Host, kept: Arc<Mutex<BTreeMap<RunId, Keeper>>>, gate: Gate) {
+    loop {
+        host.ports().clock.sleep(Duration::from_secs(2)).await;
+        gate.pass().await;
+        kept.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, keeper| !keeper.has_ended());
+        let query = ListRuns { statuses: vec![Status::Running], limit: 100, ..ListRuns::default() };
+        let Ok(runs) = host.store().list_runs(&query).await else {
+            continue;
+        };
+        for run in runs.iter().filter(|run| run.driver.is_none()) {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.entry(run.run_id.clone()).or_insert_with(|| host.keep_run(&run.run_id));
+        }
+    }
+}

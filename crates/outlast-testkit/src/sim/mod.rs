@@ -1,0 +1,18 @@
+//! The runtime under simulated time.
+
+mod agent;
+mod check;
+mod clock;
+mod dice;
+mod gate;
+mod history;
+mod hosts;
+mod plan;
+mod provider;
+mod sandboxes;
+mod store;
+mod viewer;
+mod world;
+
+pub use plan::Plan;
+pub use world::{Outcome, simulate};

@@ -1,0 +1,201 @@
+//! The sandboxes of the simulated world. They outlive every host.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_core::journal::exit::ExitRecord;
+use outlast_core::journal::latch::{Fence, Latch, LatchState, LaunchLatch, ProcessId};
+use outlast_core::journal::sentinel;
+use outlast_core::{ExitSecret, InstanceId, RunId};
+
+use super::agent::{Done, Now, Script};
+use super::clock::Time;
+use super::history::History;
+
+#[derive(Debug)]
+pub(super) struct Sandboxes {
+    pub time: Time,
+    history: History,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    instances: BTreeMap<InstanceId, BTreeMap<RunId, Agent>>,
+    /// What each run's agent is going to do.
+    scripts: BTreeMap<RunId, Script>,
+}
+
+/// A run within a sandbox.
+#[derive(Debug, Clone)]
+pub(super) struct Agent {
+    latch: LatchState,
+    started: u64,
+    secret: ExitSecret,
+    script: Script,
+    done: Done,
+    /// How often it was started. More than once is what must never be.
+    pub starts: u32,
+}
+
+impl Agent {
+    pub fn now(&self, time: u64) -> Option<Now> {
+        matches!(self.latch, LatchState::Taken(Latch::Launch(_)))
+            .then(|| self.script.at(self.started, time, self.done))
+    }
+
+    fn exit(&self, now: &Now) -> Option<ExitRecord> {
+        now.exit.map(|exit| ExitRecord {
+            exit,
+            signal: (exit > 128).then(|| exit - 128),
+            stdout_bytes: Script::text(now.lines).len() as u64,
+            nonce: self.secret.clone(),
+            cause: None,
+        })
+    }
+}
+
+/// What a look into a sandbox yields.
+#[derive(Debug, Clone)]
+pub(super) struct Look {
+    pub latch: LatchState,
+    pub alive: bool,
+    pub exit: Option<ExitRecord>,
+    pub journal: Vec<u8>,
+    /// When something may have changed next.
+    pub next: Option<u64>,
+}
+
+impl Sandboxes {
+    pub fn new(time: Time, history: History) -> Arc<Sandboxes> {
+        Arc::new(Sandboxes { time, history, state: Mutex::default() })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the run's agent is going to do.
+    pub fn script(&self, run: &RunId, script: Script) {
+        self.with(|state| state.scripts.insert(run.clone(), script));
+    }
+
+    pub fn create(&self, instance: &InstanceId) {
+        self.with(|state| {
+            state.instances.entry(instance.clone()).or_default();
+        });
+    }
+
+    pub fn exists(&self, instance: &InstanceId) -> bool {
+        self.with(|state| state.instances.contains_key(instance))
+    }
+
+    /// Takes the run's latch, for an agent or for a cancel. False where it was taken before; none where there is no such
+    /// sandbox.
+    pub fn latch(&self, instance: &InstanceId, run: &RunId, secret: Option<&ExitSecret>) -> Option<bool> {
+        let now = self.time.now();
+        self.with(|state| {
+            let script = state.scripts.get(run).cloned()?;
+            let runs = state.instances.get_mut(instance)?;
+            let taken = match runs.get(run) {
+                Some(_) => false,
+                None => {
+                    let process = ProcessId { pid: 2, start: now };
+                    let latch = match secret {
+                        None => Latch::Cancelled,
+                        Some(_) => Latch::Launch(LaunchLatch {
+                            boot_id: "simulated".to_owned(),
+                            pid_ns: 1,
+                            shim: process,
+                            fence: Fence::Subreaper { keeper: process },
+                        }),
+                    };
+                    let agent = Agent {
+                        latch: LatchState::Taken(latch),
+                        started: now,
+                        secret: secret.cloned().unwrap_or_else(|| ExitSecret::from_bytes([0; 16])),
+                        script,
+                        done: Done::default(),
+                        starts: u32::from(secret.is_some()),
+                    };
+                    runs.insert(run.clone(), agent);
+                    true
+                }
+            };
+            self.history.note(format!(
+                "sandbox latch {run} {} {taken}",
+                if secret.is_some() { "launch" } else { "cancel" }
+            ));
+            Some(taken)
+        })
+    }
+
+    /// Kills the run's agent. False where none was started.
+    pub fn kill(&self, instance: &InstanceId, run: &RunId, grace: u64) -> bool {
+        let now = self.time.now();
+        self.with(|state| {
+            let agent = state.instances.get_mut(instance).and_then(|runs| runs.get_mut(run));
+            let Some(agent) = agent.filter(|agent| agent.starts > 0) else {
+                return false;
+            };
+            let sooner = agent.done.killed.is_none_or(|(at, old)| now + grace < at + old);
+            if sooner {
+                agent.done.killed = Some((now, grace));
+                self.history.note(format!("sandbox kill {run}"));
+            }
+            true
+        })
+    }
+
+    /// Kills a shim, as the kernel does when memory runs out.
+    pub fn lose(&self, run: &RunId) {
+        let now = self.time.now();
+        self.with(|state| {
+            for agent in state.instances.values_mut().filter_map(|runs| runs.get_mut(run)) {
+                agent.done.lost.get_or_insert(now);
+                self.history.note(format!("sandbox lose {run}"));
+            }
+        });
+    }
+
+    /// The run as it is now; none where there is no such sandbox.
+    pub fn look(&self, instance: &InstanceId, run: &RunId) -> Option<Look> {
+        let now = self.time.now();
+        self.with(|state| {
+            let runs = state.instances.get(instance)?;
+            let Some(agent) = runs.get(run) else {
+                return Some(Look {
+                    latch: LatchState::Free,
+                    alive: false,
+                    exit: None,
+                    journal: Vec::new(),
+                    next: None,
+                });
+            };
+            let look = Look {
+                latch: agent.latch.clone(),
+                alive: false,
+                exit: None,
+                journal: Vec::new(),
+                next: None,
+            };
+            Some(match agent.now(now) {
+                None => look,
+                Some(is) => {
+                    let exit = agent.exit(&is);
+                    let mut journal = Script::text(is.lines).into_bytes();
+                    if let Some(exit) = &exit {
+                        journal.extend_from_slice(sentinel::block(exit.exit, &agent.secret).as_bytes());
+                    }
+                    let next = is.alive.then(|| agent.script.next(agent.started, now));
+                    Look { alive: is.alive, exit, journal, next, ..look }
+                }
+            })
+        })
+    }
+
+    /// Everything that was ever started for the run.
+    pub fn agents(&self, run: &RunId) -> Vec<Agent> {
+        self.with(|state| state.instances.values().filter_map(|runs| runs.get(run).cloned()).collect())
+    }
+}

@@ -1,0 +1,237 @@
+//! A host's way to the store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_core::run::{CancelReason, ClaimToken, Purpose, RunRecord};
+use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
+use outlast_store::{
+    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, ClaimError, Claimed, Finish,
+    FinishError, Finished, Instance, InstanceError, InstanceState, Instances, Ledger, ListRuns, Log,
+    MemoryStore, MessageRow, NewEvent, Page, PresenceUntil, ReadError, Renewed, Runs, Signal, Signals, Store,
+    StoreError,
+};
+
+use super::clock::Time;
+use super::dice::Dice;
+use super::gate::Gate;
+use super::history::History;
+use super::plan::Plan;
+
+/// A store that is slow, fails, or does what it is told and says that it has failed.
+#[derive(Debug)]
+pub(super) struct SimStore {
+    pub name: String,
+    pub inner: MemoryStore,
+    pub time: Time,
+    pub gate: Gate,
+    pub dice: Dice,
+    pub trouble: Arc<AtomicBool>,
+    pub plan: Plan,
+    pub history: History,
+}
+
+impl SimStore {
+    async fn way<T, E: From<StoreError>>(
+        &self,
+        what: &str,
+        run: &(dyn std::fmt::Display + Sync),
+        quiet: bool,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        self.gate.pass().await;
+        let trouble = self.trouble.load(Ordering::Relaxed);
+        let away = || E::from(StoreError::Unavailable { message: "simulated".to_owned() });
+        let slow = trouble && self.dice.permille(self.plan.delay);
+        let time = if slow { self.dice.between(100, 4000) } else { self.dice.between(1, 4) };
+        self.time.sleep(Duration::from_millis(time)).await;
+        self.gate.pass().await;
+        let note = |outcome: &str| {
+            if !quiet {
+                self.history.note(format!("{} {what} {run} {outcome}", self.name));
+            }
+        };
+        if trouble && self.dice.permille(self.plan.fail) {
+            note("fails");
+            return Err(away());
+        }
+        let lost = trouble && self.dice.permille(self.plan.lose);
+        let done = work.await;
+        note(match (&done, lost) {
+            (Ok(_), false) => "ok",
+            (Ok(_), true) => "ok, lost",
+            (Err(_), false) => "refused",
+            (Err(_), true) => "refused, lost",
+        });
+        self.gate.pass().await;
+        if lost { Err(away()) } else { done }
+    }
+}
+
+const ALL: &str = "-";
+
+#[async_trait]
+impl Runs for SimStore {
+    async fn accept(&self, request: Accept) -> Result<Accepted, AcceptError> {
+        let run = request.run_id.clone();
+        self.way("accept", &run, false, self.inner.accept(request)).await
+    }
+
+    async fn run(&self, tenant: &Tenant, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.way("run", run_id, true, self.inner.run(tenant, run_id)).await
+    }
+
+    async fn list_runs(&self, query: &ListRuns) -> Result<Vec<RunRecord>, StoreError> {
+        self.way("list", &ALL, true, self.inner.list_runs(query)).await
+    }
+
+    async fn find_active_run(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+    ) -> Result<Option<RunRecord>, StoreError> {
+        self.way("active", thread, true, self.inner.find_active_run(tenant, thread)).await
+    }
+
+    async fn claim(
+        &self,
+        run_id: &RunId,
+        owner: &OwnerId,
+        purpose: Purpose,
+        lease: Duration,
+    ) -> Result<Claimed, ClaimError> {
+        self.way("claim", run_id, false, self.inner.claim(run_id, owner, purpose, lease)).await
+    }
+
+    async fn renew(
+        &self,
+        owner: &OwnerId,
+        held: &[(RunId, u64)],
+        lease: Duration,
+    ) -> Result<Vec<Renewed>, StoreError> {
+        self.way("renew", &ALL, false, self.inner.renew(owner, held, lease)).await
+    }
+
+    async fn release(&self, token: &ClaimToken) -> Result<(), StoreError> {
+        self.way("release", &token.run_id, false, self.inner.release(token)).await
+    }
+
+    async fn request_cancel(
+        &self,
+        tenant: &Tenant,
+        run_id: &RunId,
+        reason: CancelReason,
+    ) -> Result<CancelOutcome, StoreError> {
+        self.way("cancel", run_id, false, self.inner.request_cancel(tenant, run_id, reason)).await
+    }
+
+    async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {
+        self.way("presence", run_id, true, self.inner.presence(run_id, host, until)).await
+    }
+}
+
+#[async_trait]
+impl Log for SimStore {
+    async fn launched(
+        &self,
+        token: &ClaimToken,
+        expected_tail: Seq,
+        events: Vec<NewEvent>,
+    ) -> Result<Appended, AppendError> {
+        self.way("launched", &token.run_id, false, self.inner.launched(token, expected_tail, events)).await
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        let run = append.token.run_id.clone();
+        self.way("append", &run, false, self.inner.append(append)).await
+    }
+
+    async fn finish(&self, finish: Finish) -> Result<Finished, FinishError> {
+        let run = finish.append.token.run_id.clone();
+        self.way("finish", &run, false, self.inner.finish(finish)).await
+    }
+
+    async fn read(
+        &self,
+        tenant: &Tenant,
+        run_id: &RunId,
+        after: Seq,
+        max_events: usize,
+        max_bytes: usize,
+    ) -> Result<Page, ReadError> {
+        self.way("read", run_id, true, self.inner.read(tenant, run_id, after, max_events, max_bytes)).await
+    }
+
+    /// No hint ever comes: whoever relies on one would stand still here. And which of several waiters wakes first is
+    /// Tokio's choice, which no seed decides.
+    fn subscribe(&self, run_id: &RunId) -> Signal {
+        Signals::default().subscribe(run_id)
+    }
+}
+
+#[async_trait]
+impl Instances for SimStore {
+    async fn create_instance(&self, token: &ClaimToken, instance: &Instance) -> Result<(), InstanceError> {
+        self.way("create-instance", &token.run_id, false, self.inner.create_instance(token, instance)).await
+    }
+
+    async fn use_instance(&self, token: &ClaimToken, instance: &InstanceId) -> Result<(), InstanceError> {
+        self.way("use-instance", &token.run_id, false, self.inner.use_instance(token, instance)).await
+    }
+
+    async fn set_instance_state(
+        &self,
+        instance: &InstanceId,
+        state: InstanceState,
+    ) -> Result<(), InstanceError> {
+        self.way("instance-state", instance, false, self.inner.set_instance_state(instance, state)).await
+    }
+
+    async fn instance(&self, instance: &InstanceId) -> Result<Option<Instance>, StoreError> {
+        self.way("instance", instance, true, self.inner.instance(instance)).await
+    }
+
+    async fn find_instance(
+        &self,
+        sandbox_key: &str,
+        machine: Option<&str>,
+    ) -> Result<Option<Instance>, StoreError> {
+        self.way("find-instance", &ALL, true, self.inner.find_instance(sandbox_key, machine)).await
+    }
+}
+
+#[async_trait]
+impl Ledger for SimStore {
+    async fn thread_messages(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+    ) -> Result<Vec<MessageRow>, StoreError> {
+        self.way("thread", thread, true, self.inner.thread_messages(tenant, thread)).await
+    }
+
+    async fn run_messages(&self, tenant: &Tenant, run_id: &RunId) -> Result<Vec<MessageRow>, StoreError> {
+        self.way("messages", run_id, true, self.inner.run_messages(tenant, run_id)).await
+    }
+
+    async fn last_agent_session(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+        kind: &str,
+        before: &RunId,
+    ) -> Result<Option<String>, StoreError> {
+        self.way("session", thread, true, self.inner.last_agent_session(tenant, thread, kind, before)).await
+    }
+}
+
+#[async_trait]
+impl Store for SimStore {
+    async fn deployment_id(&self) -> Result<String, StoreError> {
+        self.inner.deployment_id().await
+    }
+
+    async fn close(&self) {}
+}
