@@ -34,6 +34,14 @@ pub(super) enum Exit {
     Diverged { position: u64, size: u64 },
 }
 
+/// What the driver saw of the end.
+struct Seen<'a> {
+    exit: &'a Exit,
+    ended: &'a Ended,
+    /// Why it could not be verified that nothing of a lost agent lives.
+    leftovers: Option<&'a str>,
+}
+
 impl Exit {
     fn status(&self) -> Option<i32> {
         match self {
@@ -44,7 +52,7 @@ impl Exit {
 }
 
 /// The end that the driver proposes. Pure.
-fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended) -> Ending {
+fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended, cancelled: bool) -> Ending {
     let failed =
         |code, message: String, reason| Ending::Failed { error: RunError::new(code, message), reason };
     if let Some(killed) = killed {
@@ -75,7 +83,13 @@ fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended) -> Ending {
                 .to_owned(),
             EndReason::AgentLost,
         ),
-        Exit::NeverLaunched => Ending::Stopped { verified: true },
+        Exit::NeverLaunched if cancelled => Ending::Stopped { verified: true },
+        // A predecessor took the latch because it could not launch, and did not live to say so.
+        Exit::NeverLaunched => failed(
+            ErrorCode::LaunchFailed,
+            "the agent could not be started".to_owned(),
+            EndReason::LaunchFailed,
+        ),
         Exit::LaunchFailed { message } => failed(ErrorCode::LaunchFailed, message.clone(), EndReason::LaunchFailed),
         Exit::SandboxGone => failed(
             ErrorCode::SandboxGone,
@@ -106,12 +120,9 @@ impl Driver<'_> {
         let agent_exit = self.agent_exit(&exit).await;
         let mut closing: Vec<(Origin, Chunk)> = Vec::new();
         let ended = translation.finish(&agent_exit, &mut closing);
-        let mut ending = ending(&exit, self.killed.as_ref(), &ended);
-        if let (Some(cause), Ending::Failed { error, .. }) = (&leftovers, &mut ending) {
-            error.message.push_str(&format!("; processes of it may still live: {cause}"));
-        }
+        let seen = Seen { exit: &exit, ended: &ended, leftovers: leftovers.as_deref() };
         let mut hold = self.host.hold();
-        let mut finish = self.prepare_finish(translation, &closing, &ended, &ending, &exit);
+        let mut finish = self.prepare_finish(translation, &closing, &seen);
         loop {
             if let Err(end) = self.guard() {
                 return end;
@@ -126,7 +137,7 @@ impl Driver<'_> {
                 }
                 Err(FinishError::Cancelled(cancel)) => {
                     self.set_cancel(cancel);
-                    finish = self.prepare_finish(translation, &closing, &ended, &ending, &exit);
+                    finish = self.prepare_finish(translation, &closing, &seen);
                 }
                 Err(FinishError::Store(error)) => {
                     if let Err(error) = hold.wait(error).await {
@@ -145,12 +156,15 @@ impl Driver<'_> {
         &mut self,
         translation: &Translation,
         closing: &[(Origin, Chunk)],
-        ended: &Ended,
-        ending: &Ending,
-        exit: &Exit,
+        seen: &Seen<'_>,
     ) -> Finish {
+        let Seen { exit, ended, leftovers } = seen;
         let cancel = self.known_cancel().map(|cancel| cancel.reason);
-        let verdict = end(cancel, ending);
+        let mut ending = ending(exit, self.killed.as_ref(), ended, cancel.is_some());
+        if let (Some(cause), Ending::Failed { error, .. }) = (leftovers, &mut ending) {
+            error.message.push_str(&format!("; processes of it may still live: {cause}"));
+        }
+        let verdict = end(cancel, &ending);
         // It may be prepared a second time, from the same place.
         let fold = self.fold.clone();
         let session = translation.session();
@@ -228,12 +242,13 @@ mod tests {
         let fine = Ended::default();
         let failure = Some(RunError { code: "api_error".into(), message: "m".into() });
         let reported = Ended { failure, ..Ended::default() };
-        let reason =
-            |exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended| match ending(exit, killed, ended) {
-                Ending::Completed => "completed".to_owned(),
-                Ending::Failed { error, reason } => format!("{} {reason}", error.code),
-                Ending::Stopped { verified } => format!("stopped {verified}"),
-            };
+        let reason = |exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended| match ending(
+            exit, killed, ended, true,
+        ) {
+            Ending::Completed => "completed".to_owned(),
+            Ending::Failed { error, reason } => format!("{} {reason}", error.code),
+            Ending::Stopped { verified } => format!("stopped {verified}"),
+        };
         assert_eq!(reason(&exited(0, None), None, &fine), "completed");
         assert_eq!(reason(&exited(0, None), None, &reported), "api_error agent_failed");
         assert_eq!(
@@ -250,5 +265,9 @@ mod tests {
         let unverified = KillOutcome::Unverified { cause: "c".into() };
         assert_eq!(reason(&exited(0, None), Some(&unverified), &fine), "stopped false");
         assert_eq!(reason(&Exit::NeverLaunched, None, &fine), "stopped true");
+        assert!(matches!(
+            ending(&Exit::NeverLaunched, None, &fine, false),
+            Ending::Failed { reason: EndReason::LaunchFailed, .. }
+        ));
     }
 }
