@@ -52,6 +52,9 @@ impl Driver<'_> {
             return self.stop_before_launch().await;
         }
         if self.run.instance_id.is_some() {
+            // Asked before the sandbox is looked at: a predecessor that thaws now may make it in between, and what is
+            // first not there and then recorded as made would look like one that has gone.
+            let only_intended = !self.launched() && self.only_intended().await?;
             let step = self.look().await?;
             match step {
                 Next::Follow if self.launched() => return Ok(Step::Follow),
@@ -62,9 +65,7 @@ impl Driver<'_> {
                 Next::NeverLaunched => return Ok(Step::Exit(Exit::NeverLaunched)),
                 // An instance of which only the intent exists is made now. One that existed is never made again: an
                 // agent may have been started in it.
-                Next::SandboxGone if self.launched() || !self.only_intended().await? => {
-                    return Ok(Step::Exit(Exit::SandboxGone));
-                }
+                Next::SandboxGone if !only_intended => return Ok(Step::Exit(Exit::SandboxGone)),
                 Next::SandboxGone | Next::Launch => {}
             }
         }
