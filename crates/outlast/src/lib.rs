@@ -39,8 +39,8 @@ pub use outlast_core::{ErrorCode, Offset, RunId, Seq, Tenant, ThreadId};
 #[cfg(feature = "postgres")]
 pub use outlast_postgres as postgres;
 pub use outlast_runtime::{
-    CancelError, CancelReport, Environment, Host, KeepEnd, Keeper, Notice, Notices, Options, Presence,
-    RunProbe, Seen, Start, StartError, Started, VerifyError, VerifyReport, Viewer,
+    CancelError, CancelReport, Environment, Host, KeepEnd, Keeper, Notice, Notices, Observer, Options,
+    Presence, RunProbe, Seen, Start, StartError, Started, VerifyError, VerifyReport, Viewer,
 };
 pub use outlast_sandbox as sandbox;
 #[cfg(feature = "server")]

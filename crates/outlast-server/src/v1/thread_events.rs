@@ -6,9 +6,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
-use outlast_core::run::RunRecord;
+use outlast_core::run::{Change, RunRecord, changes};
 use outlast_core::{RunId, ThreadId};
 use outlast_store::{ListRuns, StoreError};
+use serde::Serialize;
 use serde_json::json;
 
 use super::schema::ErrorBody;
@@ -25,7 +26,7 @@ const RUNS: usize = 50;
 ///
 /// Named events without ids. At first `run` for the live run, if there is one, and `caught-up`; then `run` for each new
 /// run, `driver` whenever another process drives one or none does any more, `status` for every other change and the
-/// end. `heartbeat` where nothing happens. Never ends by itself. The thread need not exist yet.
+/// end, each with the `changes` that it tells of. `heartbeat` where nothing happens. Never ends by itself. The thread need not exist yet.
 #[utoipa::path(
     get, path = "/v1/threads/{id}/events", operation_id = "followThread", tag = "threads",
     params(("id" = String, Path, description = "The thread")),
@@ -57,7 +58,7 @@ pub(crate) async fn thread_events(State(app): State<Arc<App>>, Segment(id): Segm
 struct Watch {
     app: Arc<App>,
     thread_id: ThreadId,
-    known: BTreeMap<RunId, RunState>,
+    known: BTreeMap<RunId, RunRecord>,
     begun: bool,
     /// When something was last sent, on the boot clock in milliseconds.
     sent: u64,
@@ -77,7 +78,7 @@ impl Watch {
                 ..ListRuns::default()
             };
             let runs = self.app.host.store().list_runs(&query).await?;
-            let mut out = changes(&mut self.known, &runs, !self.begun);
+            let mut out = news(&mut self.known, &runs, !self.begun);
             if !self.begun {
                 self.begun = true;
                 out.extend(named_event("caught-up", &json!({"threadId": self.thread_id})));
@@ -96,26 +97,32 @@ impl Watch {
     }
 }
 
+/// A run as it is now, and what has become of it.
+#[derive(Serialize)]
+struct News<'a> {
+    #[serde(flatten)]
+    state: RunState,
+    changes: &'a [Change],
+}
+
 /// What has changed since the last look, oldest run first. At the first look only what lives is news.
-fn changes(known: &mut BTreeMap<RunId, RunState>, runs: &[RunRecord], first: bool) -> Vec<u8> {
+fn news(known: &mut BTreeMap<RunId, RunRecord>, runs: &[RunRecord], first: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut seen = BTreeMap::new();
     for run in runs.iter().rev() {
-        let state = RunState::of(run);
+        let changes = known.get(&run.run_id).map(|before| changes(before, run)).unwrap_or_default();
+        let of_the_driver = |change: &Change| matches!(change, Change::TakenOver { .. } | Change::Undriven);
         let name = match known.get(&run.run_id) {
             None if first && run.status.is_terminal() => None,
             None => Some("run"),
-            Some(old) if *old == state => None,
-            // Whoever ends a run gives up its claim; that is the end, not a change of driver.
-            Some(old) if old.driver_epoch != state.driver_epoch || old.driver != state.driver => {
-                Some(if run.status.is_terminal() { "status" } else { "driver" })
-            }
+            Some(_) if changes.is_empty() => None,
+            Some(_) if changes.iter().any(of_the_driver) && !run.status.is_terminal() => Some("driver"),
             Some(_) => Some("status"),
         };
         if let Some(name) = name {
-            out.extend(named_event(name, &state));
+            out.extend(named_event(name, &News { state: RunState::of(run), changes: &changes }));
         }
-        seen.insert(run.run_id.clone(), state);
+        seen.insert(run.run_id.clone(), run.clone());
     }
     *known = seen;
     out
@@ -169,7 +176,7 @@ mod tests {
         use Status::{Completed, Running};
         let mut known = BTreeMap::new();
         let mut look = |first, runs: &[RunRecord]| {
-            let text = String::from_utf8(changes(&mut known, runs, first)).expect("utf-8");
+            let text = String::from_utf8(news(&mut known, runs, first)).expect("utf-8");
             let names = text.lines().filter_map(|line| line.strip_prefix("event: "));
             names.map(str::to_owned).collect::<Vec<_>>().join(" ")
         };
@@ -186,6 +193,6 @@ mod tests {
         let short = run("c", Completed, None, 1);
         assert_eq!(look(false, &[short, run("b", Running, Some("h2"), 1), ended, old]), "run run");
         let mut again = BTreeMap::new();
-        assert!(!changes(&mut again, &[run("a", Running, None, 1)], true).is_empty());
+        assert!(!news(&mut again, &[run("a", Running, None, 1)], true).is_empty());
     }
 }
