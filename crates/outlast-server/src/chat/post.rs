@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use outlast_core::run::RunRecord;
 use outlast_core::{ErrorCode, Offset, RunId, Seq};
-use outlast_runtime::Start;
+use outlast_runtime::{Start, StartError};
 
 use super::input::Input;
 use super::join::{follow, form, place};
@@ -70,11 +70,28 @@ pub(crate) async fn post(
         }
         None => first(&app, run_id, input).await?,
     };
-    let started = app.host.start(start).await?;
-    let run = started.run.clone();
-    app.keepers.keep(started);
+    let run = keep(&app, start).await?;
     let after = place(&app, &run, resumed.unwrap_or(Offset::After(Seq::START))).await?;
     follow(&app, &run, form, after)
+}
+
+/// Starts the run and keeps it, in a task of its own: a client that goes away now takes the request with it, but not the
+/// driver of a run that is accepted.
+async fn keep(app: &Arc<App>, start: Start) -> Answer<RunRecord> {
+    let starting = tokio::spawn({
+        let app = Arc::clone(app);
+        async move {
+            let started = app.host.start(start).await?;
+            let run = started.run.clone();
+            app.keepers.keep(started);
+            Ok::<_, StartError>(run)
+        }
+    });
+    let started = starting.await.map_err(|error| {
+        tracing::error!(%error, "a run could not be started");
+        ApiError::new(ErrorCode::Internal, "the run could not be started")
+    })?;
+    Ok(started?)
 }
 
 /// A request for a run that there is: the store tells whether it is the one that made it. What has changed since, of the

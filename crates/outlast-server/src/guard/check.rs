@@ -19,7 +19,11 @@ const OPEN: [&str; 2] = ["/health", "/ready"];
 
 /// Refuses who may not ask, and counts the requests that are being answered.
 pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let allowed = may(&app.config.access, &request).and_then(|()| app.enter());
+    // How a server that is about to end fares is a question that it answers until it has ended.
+    let allowed = match OPEN.contains(&request.uri().path()) {
+        true => Ok(None),
+        false => may(&app.config.access, &request).and_then(|()| app.enter().map(Some)),
+    };
     let mut response = match allowed {
         Ok(_answering) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
@@ -31,9 +35,6 @@ pub(crate) async fn check(State(app): State<Arc<App>>, request: Request, next: N
 fn may(access: &Access, request: &Request) -> Answer<()> {
     let headers = request.headers();
     let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    if OPEN.contains(&request.uri().path()) {
-        return Ok(());
-    }
     if let Some(token) = &access.token {
         return if token.is_borne_by(headers) {
             Ok(())

@@ -1,6 +1,6 @@
 //! The runs that this process keeps driven.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::until::until;
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// One keeper for each run, however many viewers it has. A run stays in the registry until it has ended.
+/// One keeper for each run, however many viewers it has: two where one came with the claim of a run that another was
+/// waiting for already. A run stays in the registry until it has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Keepers {
     host: Host,
@@ -23,14 +24,15 @@ pub(crate) struct Keepers {
 
 #[derive(Debug)]
 struct Inner {
-    runs: Mutex<HashSet<RunId>>,
-    /// How many are kept; the last one to leave is waited for at the end.
+    /// With how many keepers.
+    runs: Mutex<HashMap<RunId, usize>>,
+    /// How many runs are kept; the last one to leave is waited for at the end.
     count: watch::Sender<usize>,
     stop: watch::Sender<bool>,
 }
 
 impl Inner {
-    fn runs(&self) -> MutexGuard<'_, HashSet<RunId>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, usize>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -44,7 +46,12 @@ struct Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         let mut runs = self.inner.runs();
-        runs.remove(&self.run_id);
+        if let Some(keepers) = runs.get_mut(&self.run_id) {
+            *keepers -= 1;
+            if *keepers == 0 {
+                runs.remove(&self.run_id);
+            }
+        }
         self.inner.count.send_replace(runs.len());
     }
 }
@@ -61,10 +68,11 @@ impl Keepers {
         self.inner.runs().len()
     }
 
-    /// Keeps a run that was just started.
+    /// Keeps a run that was just started. Whoever asked for it at the same moment may be faster and wait for its driver
+    /// already; that is whoever brings the claim.
     pub fn keep(&self, started: Started) {
         let run_id = started.run.run_id.clone();
-        if let Some(kept) = self.enter(&run_id) {
+        if let Some(kept) = self.enter(&run_id, started.new) {
             let first = self.host.keep(started);
             tokio::spawn(attend(self.host.clone(), first, kept));
         }
@@ -72,20 +80,22 @@ impl Keepers {
 
     /// Keeps a run that was started before, unless it is kept already.
     pub fn ensure(&self, run_id: &RunId) {
-        if let Some(kept) = self.enter(run_id) {
+        if let Some(kept) = self.enter(run_id, false) {
             let first = self.host.keep_run(run_id);
             tokio::spawn(attend(self.host.clone(), first, kept));
         }
     }
 
-    fn enter(&self, run_id: &RunId) -> Option<Kept> {
+    fn enter(&self, run_id: &RunId, brings_the_claim: bool) -> Option<Kept> {
         if *self.inner.stop.borrow() {
             return None;
         }
         let mut runs = self.inner.runs();
-        if !runs.insert(run_id.clone()) {
+        let keepers = runs.entry(run_id.clone()).or_default();
+        if *keepers > 0 && !brings_the_claim {
             return None;
         }
+        *keepers += 1;
         self.inner.count.send_replace(runs.len());
         Some(Kept { inner: Arc::clone(&self.inner), run_id: run_id.clone() })
     }

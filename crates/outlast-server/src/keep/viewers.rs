@@ -13,6 +13,8 @@ use crate::until::until;
 
 /// How long a cancel for want of viewers is seen through before it is left to the run's driver.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked again, at most, whether the viewer at another process is still there.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Viewers {
@@ -87,20 +89,27 @@ impl Viewers {
 /// the store in the order in which it happened.
 async fn attend(viewers: Viewers, run_id: RunId, cancels: bool, mut count: watch::Receiver<usize>) {
     let host = &viewers.host;
+    let mut pause = viewers.grace;
     loop {
         if *count.borrow_and_update() > 0 {
             let presence = host.watch(&run_id);
             until(&mut count, |n| *n == 0).await;
             presence.leave().await;
+            pause = viewers.grace;
         }
         if cancels {
             tokio::select! {
                 biased;
                 () = until(&mut count, |n| *n > 0) => continue,
-                () = host.ports().clock.sleep(viewers.grace) => {}
+                () = host.ports().clock.sleep(pause) => {}
             }
             // The store refuses where a viewer is at another process, or the run has ended.
             match host.cancel(&run_id, CancelReason::Disconnect, CANCEL_PATIENCE).await {
+                // That process may be gone before it can say that its viewer is.
+                Ok(report) if report.watched => {
+                    pause = viewers.grace.max(LOOK_AGAIN);
+                    continue;
+                }
                 Ok(report) if report.recorded => {
                     tracing::info!(run = %run_id, "cancelled: its last viewer left and nobody came back");
                 }

@@ -6,6 +6,7 @@ mod conversation;
 mod embed;
 mod failures;
 mod frozen;
+mod http;
 mod human;
 mod identity;
 mod killed;

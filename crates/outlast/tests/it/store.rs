@@ -14,7 +14,7 @@ fn database(bench: &Bench) -> PathBuf {
 }
 
 /// Keeps every other connection from writing until it is dropped.
-fn lock(bench: &Bench) -> Connection {
+pub fn lock(bench: &Bench) -> Connection {
     let connection = Connection::open(database(bench)).expect("open");
     connection.busy_timeout(Duration::from_secs(30)).expect("timeout");
     connection.execute_batch("BEGIN EXCLUSIVE").expect("lock");

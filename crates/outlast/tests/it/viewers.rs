@@ -140,7 +140,7 @@ fn is_within_a_commit(pid: i32) -> bool {
 }
 
 /// Stops the process within a commit, or outside of one.
-fn stop(proc: &Proc, within_a_commit: bool) {
+pub fn stop(proc: &Proc, within_a_commit: bool) {
     eventually("stopped at such a moment", || {
         proc.signal(Signal::STOP);
         eventually("stopped", || is_stopped(proc.pid()).then_some(()));

@@ -18,7 +18,7 @@ pub use disk::SmallDisk;
 pub use gate::{gated_agent, gated_script};
 pub use proc::{Finished, Proc};
 pub use pty::terminal;
-pub use sandbox::peak_memory;
+pub use sandbox::{peak_memory, resident_memory};
 pub use skip::skipped;
 pub use tree::{stubborn_agent, wait_for_tree};
 pub use user::Ordinary;

@@ -67,7 +67,16 @@ fn parent(pid: i32) -> Option<i32> {
 
 /// The most memory that the process has had at once, in KiB.
 pub fn peak_memory(pid: i32) -> Option<u64> {
+    memory(pid, "VmHWM:")
+}
+
+/// The memory that the process has now, in KiB.
+pub fn resident_memory(pid: i32) -> Option<u64> {
+    memory(pid, "VmRSS:")
+}
+
+fn memory(pid: i32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
