@@ -14,4 +14,4 @@ mod sql;
 mod store;
 
 pub use config::PostgresConfig;
-pub use store::PostgresStore;
+pub use store::{PostgresStore, Versions};

@@ -16,4 +16,5 @@ mod watch;
 mod writer;
 
 pub use config::SqliteConfig;
+pub use files::network_file_system;
 pub use store::SqliteStore;

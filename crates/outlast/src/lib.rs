@@ -27,6 +27,8 @@
 
 pub mod config;
 pub mod demo;
+#[cfg(feature = "cli")]
+mod doctor;
 mod local;
 
 #[cfg(feature = "cli")]

@@ -6,6 +6,8 @@ mod ledger;
 mod log;
 mod open;
 mod runs;
+mod versions;
 
 pub use handle::PostgresStore;
 pub(crate) use handle::Shared;
+pub use versions::Versions;

@@ -7,24 +7,55 @@ use std::path::{Path, PathBuf};
 /// hierarchy, or shows none of it that holds the caller.
 pub fn own_directory() -> Option<PathBuf> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mounts.lines().find_map(|line| {
-        let (root, point) = cgroup2_mount(line)?;
-        // A mount may show a part of the hierarchy only.
-        let below = Path::new(own).strip_prefix(root).ok()?;
-        Some(Path::new(&point).join(below))
-    })
+    let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    shown(&mounts, own, |kind| kind.split(' ').next() == Some("cgroup2")).map(|place| place.directory)
 }
 
-/// Root and mount point, if the line of `mountinfo` is a cgroup2 mount.
-fn cgroup2_mount(line: &str) -> Option<(String, String)> {
-    let (mount, kind) = line.split_once(" - ")?;
-    if kind.split(' ').next() != Some("cgroup2") {
-        return None;
-    }
-    let mut fields = mount.split(' ').skip(3);
-    Some((unescape(fields.next()?), unescape(fields.next()?)))
+/// A cgroup where the file system shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Where its hierarchy is mounted: what is above is not shown.
+    pub mount: PathBuf,
+    /// The cgroup.
+    pub directory: PathBuf,
+}
+
+/// Where a process's limits of memory are kept, under version 2 and then under version 1, given its `/proc/PID/cgroup`
+/// and `mountinfo`.
+pub fn memory_places(cgroup: &str, mountinfo: &str) -> [Option<Place>; 2] {
+    let lists_memory = |list: &str| list.split(',').any(|name| name == "memory");
+    let own = |wanted: &dyn Fn(&str) -> bool| {
+        cgroup.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            let (controllers, path) = rest.split_once(':')?;
+            wanted(controllers).then_some(path)
+        })
+    };
+    let unified = own(&|controllers| controllers.is_empty())
+        .and_then(|path| shown(mountinfo, path, |kind| kind.split(' ').next() == Some("cgroup2")));
+    let legacy = own(&lists_memory).and_then(|path| {
+        shown(mountinfo, path, |kind| {
+            let mut fields = kind.split(' ');
+            fields.next() == Some("cgroup") && fields.nth(1).is_some_and(lists_memory)
+        })
+    });
+    [unified, legacy]
+}
+
+/// Where a mount of this kind (what stands after the dash of its line of `mountinfo`) shows the cgroup.
+fn shown(mountinfo: &str, cgroup: &str, kind: impl Fn(&str) -> bool) -> Option<Place> {
+    mountinfo.lines().find_map(|line| {
+        let (mount, rest) = line.split_once(" - ")?;
+        if !kind(rest) {
+            return None;
+        }
+        let mut fields = mount.split(' ').skip(3);
+        let (root, point) = (unescape(fields.next()?), PathBuf::from(unescape(fields.next()?)));
+        // A mount may show a part of the hierarchy only.
+        let below = Path::new(cgroup).strip_prefix(root).ok()?;
+        Some(Place { directory: point.join(below), mount: point })
+    })
 }
 
 /// `mountinfo` writes blanks and backslashes as octal numbers.
@@ -122,12 +153,29 @@ mod tests {
 
     #[test]
     fn mounts_of_every_kind() {
-        let hybrid = "42 35 0:31 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate";
-        assert_eq!(cgroup2_mount(hybrid), Some(("/".into(), "/sys/fs/cgroup/unified".into())));
-        let part = r"42 35 0:31 /a\040b /mnt/c\134d rw - cgroup2 none rw";
-        assert_eq!(cgroup2_mount(part), Some(("/a b".into(), r"/mnt/c\d".into())));
-        assert_eq!(cgroup2_mount("36 35 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"), None);
-        assert_eq!(cgroup2_mount("nonsense"), None);
+        const HYBRID: &str =
+            "42 35 0:31 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate";
+        const PART: &str = r"42 35 0:31 /a\040b /mnt/c\134d rw - cgroup2 none rw";
+        const LEGACY: &str = "36 35 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+        const OTHER: &str = "36 35 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu";
+        let place =
+            |mount: &str, directory: &str| Some(Place { mount: mount.into(), directory: directory.into() });
+        for (mount, cgroup, unified, legacy) in [
+            (HYBRID, "0::/x\n", place("/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/x"), None),
+            (PART, "0::/a b/x\n", place(r"/mnt/c\d", r"/mnt/c\d/x"), None),
+            (PART, "0::/elsewhere\n", None, None),
+            (
+                LEGACY,
+                "4:cpu,memory:/y\n0::/x\n",
+                None,
+                place("/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/y"),
+            ),
+            (LEGACY, "4:cpu:/y\n0::/x\n", None, None),
+            (OTHER, "4:memory:/y\n", None, None),
+            ("nonsense", "nonsense", None, None),
+        ] {
+            assert_eq!(memory_places(cgroup, mount), [unified, legacy], "{mount} {cgroup}");
+        }
     }
 
     #[test]

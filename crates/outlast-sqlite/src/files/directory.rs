@@ -41,9 +41,9 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), StoreError> {
 
 /// Refuses a data directory on a network file system.
 pub(crate) fn refuse_network(path: &Path) -> Result<(), StoreError> {
-    let facts = rustix::fs::statfs(path)
+    let name = network_file_system(path)
         .map_err(|error| unavailable(format!("cannot examine {}: {error}", path.display())))?;
-    match network_name(facts.f_type as u64) {
+    match name {
         None => Ok(()),
         Some(name) => Err(StoreError::Unusable {
             message: format!(
@@ -53,6 +53,15 @@ pub(crate) fn refuse_network(path: &Path) -> Result<(), StoreError> {
             ),
         }),
     }
+}
+
+/// The name of the network file system that the path is on; none where it is on a local one.
+///
+/// # Errors
+///
+/// The path cannot be examined.
+pub fn network_file_system(path: &Path) -> std::io::Result<Option<&'static str>> {
+    Ok(network_name(rustix::fs::statfs(path)?.f_type as u64))
 }
 
 fn network_name(magic: u64) -> Option<&'static str> {

@@ -5,6 +5,7 @@ mod holder;
 mod lock;
 mod owners;
 
+pub use directory::network_file_system;
 pub(crate) use directory::{DATABASE, make_database, make_directory, refuse_network};
 pub(crate) use holder::wake_stopped_writer;
 pub(crate) use lock::{ProcessLock, Upgrade};

@@ -4,3 +4,4 @@ mod migrate;
 mod steps;
 
 pub(crate) use migrate::prepare;
+pub(crate) use steps::CURRENT;

@@ -12,7 +12,7 @@ pub(super) struct Step {
 pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }, Step { version: 2, sql: V2 }];
 
 /// The version that this program reads and writes.
-pub(super) const CURRENT: i64 = STEPS[STEPS.len() - 1].version;
+pub(crate) const CURRENT: i64 = STEPS[STEPS.len() - 1].version;
 
 /// `runs` holds what changes often, so it stays small; what is written once and may be large is in `specs`. An event's
 /// key is `run << 32 | seq`: one tree, ordered as it is read, with a number as its key. Measured against a table

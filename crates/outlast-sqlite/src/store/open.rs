@@ -16,6 +16,9 @@ use crate::writer::{self, Queue, Writer};
 use crate::{connection, schema};
 
 impl SqliteStore {
+    /// The version of the tables that an opened store has.
+    pub const SCHEMA_VERSION: i64 = schema::CURRENT;
+
     /// Opens the store in the directory, or makes it. Blocks for as long as that takes: usually milliseconds, longer
     /// while another process migrates the database.
     ///

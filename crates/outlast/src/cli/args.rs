@@ -59,6 +59,8 @@ pub enum Command {
     Cancel(RunArg),
     /// Serve runs over HTTP, and keep every run of this data directory driven
     Serve(ServeArgs),
+    /// Look at what runs need here, and at what they outlive: one line for each check, exit status 1 on a problem
+    Doctor,
     /// Print a completion script
     Completions {
         /// The shell

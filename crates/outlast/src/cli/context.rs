@@ -40,6 +40,11 @@ impl Context {
         Ok(Context { data_dir, config, json: cli.json, store, again })
     }
 
+    /// Where the durable state is.
+    pub fn store(&self) -> &StoreChoice {
+        &self.store
+    }
+
     /// Opens the data directory for a command at a terminal.
     pub async fn open(&self) -> Result<Local, Failure> {
         self.open_with(Notices::new(tell)).await

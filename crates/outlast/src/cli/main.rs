@@ -51,6 +51,7 @@ async fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Verify(args) => commands::verify::verify(&context, &args).await,
         Command::Cancel(args) => commands::cancel::cancel(&context, &args).await,
         Command::Serve(args) => commands::serve::serve(&context, &args).await,
+        Command::Doctor => commands::doctor::doctor(&context).await,
         Command::Completions { .. } => Ok(0),
     }
 }

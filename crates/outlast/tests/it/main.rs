@@ -3,6 +3,7 @@
 mod cancelled;
 mod configuration;
 mod conversation;
+mod doctor;
 mod embed;
 mod failures;
 mod frozen;

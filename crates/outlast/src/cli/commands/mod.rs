@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod cancel;
+pub mod doctor;
 mod follow;
 pub mod logs;
 pub mod ps;

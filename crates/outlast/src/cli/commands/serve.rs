@@ -15,6 +15,7 @@ use crate::cli::failure::Failure;
 use crate::cli::say::{print_line, tell};
 use crate::cli::signals::Signals;
 use crate::config::{ConfiguredAgents, ServeConfig};
+use crate::doctor;
 
 const LISTEN: &str = "127.0.0.1:7411";
 
@@ -48,6 +49,7 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<u8, Failure> {
     let address = listener.local_addr()?;
     let agents = ConfiguredAgents::new(context.config.clone(), args.agent.clone());
     announce(context, address, token.is_some(), &agents);
+    doctor::warn_at_start(Arc::clone(&local.host().ports().clock));
     let server = Server::new(local.host().clone(), Arc::new(agents), config(section, token));
     let end = async {
         let why = signals.next().await;

@@ -1,0 +1,6 @@
+//! `outlast doctor`, what `outlast serve` warns of, and the service's unit.
+
+mod here;
+mod report;
+mod systemd;
+mod unit;
