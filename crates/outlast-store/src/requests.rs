@@ -64,6 +64,9 @@ pub struct Renewed {
     pub run_id: RunId,
     /// The claim's epoch.
     pub epoch: u64,
+    /// How long its lease runs, from when the renewal was asked for. Less than was asked for where somebody else held the
+    /// run's row for so long that the others would have had to wait: the claim is held, and is to be renewed again.
+    pub lease: Duration,
     /// Whether the run is to stop.
     pub cancel: Option<Cancel>,
 }

@@ -43,14 +43,13 @@ pub trait Runs: Send + Sync {
         lease: Duration,
     ) -> Result<Claimed, ClaimError>;
 
-    /// Lengthens the leases of these claims (run and epoch), as far as the owner still holds them, to this length from
-    /// now, in one statement, and tells which these are. A claim that is missing from the answer is lost, or its run has
-    /// ended. Claims of the owner that are not named run out: nobody knows of them, because the answer that granted them
-    /// was lost.
+    /// Lengthens the leases of these claims (run and epoch) to this length from now, where the owner still holds them,
+    /// and tells which these are. A claim that is missing from the answer is lost, or its run has ended. A claim that the
+    /// owner does not name runs out: nobody may be left who knows of it.
     async fn renew(
         &self,
         owner: &OwnerId,
-        held: &[(RunId, u64)],
+        claims: &[(RunId, u64)],
         lease: Duration,
     ) -> Result<Vec<Renewed>, StoreError>;
 

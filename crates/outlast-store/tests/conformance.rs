@@ -15,4 +15,4 @@ impl Backend for Memory {
     }
 }
 
-outlast_store::conformance_tests!(Memory(MemoryStore::new(Ports::system())));
+outlast_store::conformance_tests!(Memory(MemoryStore::for_tests(Ports::system())));

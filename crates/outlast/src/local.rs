@@ -27,9 +27,14 @@ pub fn run_shim_if_asked() -> Option<ExitCode> {
 pub enum StoreChoice {
     /// In an SQLite file in the data directory, for all processes of this machine.
     Embedded,
-    /// In PostgreSQL, for many hosts: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+    /// In PostgreSQL, for many hosts.
     #[cfg(feature = "postgres")]
-    Postgres(String),
+    Postgres {
+        /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`.
+        url: String,
+        /// Whether the hosts tell each other of changes. Without it, each looks by itself, within two seconds.
+        notifications: bool,
+    },
 }
 
 impl std::fmt::Debug for StoreChoice {
@@ -38,7 +43,7 @@ impl std::fmt::Debug for StoreChoice {
         f.write_str(match self {
             StoreChoice::Embedded => "Embedded",
             #[cfg(feature = "postgres")]
-            StoreChoice::Postgres(_) => "Postgres",
+            StoreChoice::Postgres { .. } => "Postgres",
         })
     }
 }
@@ -115,9 +120,10 @@ impl Local {
                 Arc::new(SqliteStore::open(config)?)
             }
             #[cfg(feature = "postgres")]
-            StoreChoice::Postgres(url) => {
-                let config =
+            StoreChoice::Postgres { url, notifications } => {
+                let mut config =
                     outlast_postgres::PostgresConfig::new(url.as_str(), owner.clone(), options.ports.clone());
+                config.notifications = *notifications;
                 Arc::new(outlast_postgres::PostgresStore::open(config).await?)
             }
         };

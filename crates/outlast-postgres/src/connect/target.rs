@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outlast_store::StoreError;
 use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::tls::tls;
@@ -13,19 +14,37 @@ pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
 /// What every connection is told. A host that is frozen in the middle of a transaction must not hold a row's lock for
 /// long: the server ends what stands still, and the host's late commit fails.
-const SETTINGS: &str =
-    "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=5s";
+const SETTINGS: &str = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=5s \
+     -c default_transaction_isolation=read\\ committed";
 
 /// A database as its URL names it.
 #[derive(Clone)]
 pub(crate) struct Target {
+    /// For people: without user and password.
+    pub(crate) name: String,
     pub(crate) config: Config,
     pub(crate) tls: MakeRustlsConnect,
 }
 
 impl Target {
+    /// The same database, for a connection on which no statement waits for long for what others have locked.
+    pub(crate) fn impatient(&self) -> Target {
+        let mut target = self.clone();
+        let options = target.config.get_options().unwrap_or_default().to_owned();
+        target.config.options(format!("{options} -c lock_timeout=250ms"));
+        target
+    }
+
     /// Reads the URL.
     pub(crate) fn parse(url: &str) -> Result<Target, StoreError> {
+        if url.matches('@').count() > 1 {
+            // Part of what stands before the last one is a password.
+            return Err(StoreError::Unusable {
+                message:
+                    "the store's URL has more than one @: write %40 for one in a user's name or a password"
+                        .to_owned(),
+            });
+        }
         let (url, root_file) = ours(url);
         let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
@@ -50,8 +69,26 @@ impl Target {
         config.keepalives_retries(3);
         config.tcp_user_timeout(Duration::from_secs(10));
         let tls = tls(config.get_ssl_mode(), root_file.as_deref())?;
-        Ok(Target { config, tls })
+        Ok(Target { name: name(&config), config, tls })
     }
+}
+
+/// `PostgreSQL at HOST:PORT/DATABASE`.
+fn name(config: &Config) -> String {
+    let ports = config.get_ports();
+    let hosts: Vec<String> = config
+        .get_hosts()
+        .iter()
+        .enumerate()
+        .map(|(n, host)| match host {
+            Host::Tcp(host) => {
+                format!("{host}:{}", ports.get(n).or_else(|| ports.first()).copied().unwrap_or(5432))
+            }
+            Host::Unix(path) => path.display().to_string(),
+        })
+        .collect();
+    let database = config.get_dbname().or_else(|| config.get_user()).unwrap_or_default();
+    format!("PostgreSQL at {}/{database}", hosts.join(","))
 }
 
 /// Takes out what libpq knows and the driver does not: `sslrootcert`, and the modes that verify.

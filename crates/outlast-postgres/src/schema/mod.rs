@@ -2,5 +2,7 @@
 
 mod migrate;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use migrate::prepare;

@@ -14,15 +14,15 @@ pub(super) struct Step {
 /// All steps, in order. The first makes the tables.
 pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }];
 
-/// The version that this program writes.
-pub(super) const CURRENT: i32 = STEPS[STEPS.len() - 1].version;
+/// The tables that the steps make.
+pub(super) const TABLES: &[&str] = &["runs", "specs", "events", "messages", "presence", "instances"];
 
 /// JSON is text, not `jsonb`, which refuses what JSON allows in strings; and an event's is bytes, since it goes out byte for
 /// byte as it came and a text of PostgreSQL holds no NUL.
 /// `outlast_now` is the one place that reads the clock: milliseconds since 1970, also within a transaction that has
 /// waited for a lock.
 const V1: &str = r"
-CREATE FUNCTION outlast_now() RETURNS bigint LANGUAGE sql VOLATILE
+CREATE OR REPLACE FUNCTION outlast_now() RETURNS bigint LANGUAGE sql VOLATILE
     AS 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
 CREATE TABLE runs (

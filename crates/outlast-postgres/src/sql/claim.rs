@@ -1,15 +1,14 @@
-//! Claims and their leases.
+//! Claims.
 
 use std::time::Duration;
 
 use outlast_core::decide::{self, ClaimFacts, ClaimRefusal, Lease};
 use outlast_core::run::{ClaimToken, Purpose};
 use outlast_core::{OwnerId, RunId};
-use outlast_store::{ClaimError, Claimed, Renewed};
-use tokio_postgres::Client;
+use outlast_store::{ClaimError, Claimed};
 
-use super::context::{Tx, get, int, millis, number, parsed};
-use super::head::{Head, cancel};
+use super::context::{Tx, get, int, millis, parsed};
+use super::head::Head;
 use super::record;
 use crate::failure::Tried;
 
@@ -49,36 +48,6 @@ pub(crate) async fn claim(
         token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce },
         run: record::existing(tx, head.run).await?,
     }))
-}
-
-/// See [`outlast_store::Runs::renew`].
-pub(crate) async fn renew(
-    client: &Client,
-    owner: &OwnerId,
-    held: &[(RunId, u64)],
-    lease: Duration,
-) -> Tried<Vec<Renewed>> {
-    let (runs, epochs): (Vec<&str>, Vec<i64>) =
-        held.iter().map(|(run_id, epoch)| (run_id.as_str(), int(*epoch))).unzip();
-    // The end of a run takes its lease away, so whatever still has one lives.
-    let rows = client
-        .query(
-            "UPDATE runs SET lease_until = outlast_now() + $2 \
-             FROM unnest($3::text[], $4::bigint[]) AS held (run_id, epoch) \
-             WHERE runs.run_id = held.run_id AND runs.epoch = held.epoch AND runs.lease_owner = $1 \
-             RETURNING runs.run_id, runs.epoch, cancel_reason, cancel_at",
-            &[&owner.as_str(), &millis(lease), &runs, &epochs],
-        )
-        .await?;
-    rows.iter()
-        .map(|row| {
-            Ok(Renewed {
-                run_id: parsed("run id", RunId::new(get::<&str>(row, 0)?))?,
-                epoch: number(row, 1)?,
-                cancel: cancel(get(row, 2)?, get(row, 3)?)?,
-            })
-        })
-        .collect()
 }
 
 /// See [`outlast_store::Runs::release`].

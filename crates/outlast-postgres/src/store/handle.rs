@@ -89,8 +89,8 @@ macro_rules! write {
 }
 pub(super) use write;
 
-/// As a task of its own, for what grants a claim: it is given back where the caller has gone, or nobody would drive the run
-/// until the claim that nobody knows of has run out.
+/// As a task of its own, for what grants a claim: a claim that nobody got to know of must not be renewed for ever with
+/// the others of its owner, so it is given back where the caller has gone.
 pub(super) async fn grant<T, E>(
     shared: &Arc<Shared>,
     granted: fn(&T) -> Option<&ClaimToken>,

@@ -18,7 +18,9 @@ impl PostgresStore {
     pub async fn open(config: PostgresConfig) -> Result<Self, StoreError> {
         let target = Target::parse(&config.url)?;
         let pool = pool(&target, config.connections)?;
-        let deployment_id = schema::prepare(&pool, &*config.ports.entropy).await?;
+        let deployment_id = schema::prepare(&pool, &*config.ports.entropy)
+            .await
+            .map_err(|failure| failure.told_of(&target.name))?;
         let sender = if config.notifications {
             Sender::spawn(Single::new(&target), Arc::clone(&config.ports.clock))
         } else {
@@ -26,7 +28,7 @@ impl PostgresStore {
         };
         let shared = Arc::new(Shared {
             pool,
-            renewals: Single::new(&target),
+            renewals: Single::new(&target.impatient()),
             ports: config.ports,
             owner: config.owner,
             signals: Signals::shared(),

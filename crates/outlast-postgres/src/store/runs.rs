@@ -64,11 +64,15 @@ impl Runs for PostgresStore {
     async fn renew(
         &self,
         owner: &OwnerId,
-        held: &[(RunId, u64)],
+        claims: &[(RunId, u64)],
         lease: Duration,
     ) -> Result<Vec<Renewed>, StoreError> {
-        let renewals = &self.shared.renewals;
-        let renewed = renewals.with(async |client| sql::renew(client, owner, held, lease).await).await;
+        let clock = &*self.shared.ports.clock;
+        let renewed = self
+            .shared
+            .renewals
+            .with(async |client| sql::renew(client, owner, claims, lease, clock).await)
+            .await;
         renewed.map_err(|failure| failure.told())
     }
 

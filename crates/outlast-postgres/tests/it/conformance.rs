@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use outlast_core::OwnerId;
+use outlast_core::{OwnerId, RunId};
 use outlast_postgres::{PostgresConfig, PostgresStore};
-use outlast_store::conformance::{Backend, ManualClock};
+use outlast_store::conformance::{Backend, HeldOpen, ManualClock};
 use outlast_store::{Ports, Store};
 
-use crate::support::Schema;
+use crate::support::{RowLock, Schema};
 
 /// The time at which the suite's clocks begin.
 const BEGIN: u64 = 1_700_000_000_000;
@@ -43,8 +43,23 @@ impl Backend for Database {
         self.schema.set_now(now).await;
     }
 
+    async fn hold_open(&self, run_id: &RunId) -> Option<Box<dyn HeldOpen>> {
+        Some(Box::new(self.schema.lock(run_id.as_str()).await))
+    }
+
     fn counts_from_boot(&self) -> bool {
         false
+    }
+}
+
+#[async_trait::async_trait]
+impl HeldOpen for RowLock {
+    async fn waiting(&self) -> usize {
+        RowLock::waiting(self).await
+    }
+
+    async fn let_go(self: Box<Self>) {
+        self.release().await;
     }
 }
 

@@ -82,13 +82,7 @@ impl Claims {
 
     /// Takes a renewal's answer. The lease is counted from before the request, so that this host never believes in it
     /// for longer than the store does. A claim that was made after the request is not in the answer and no worse for it.
-    pub(crate) fn renewed(
-        &self,
-        answer: &[Renewed],
-        asked_at: u64,
-        lease: Duration,
-        held_before: &[(RunId, u64)],
-    ) {
+    pub(crate) fn renewed(&self, answer: &[Renewed], asked_at: u64, held_before: &[(RunId, u64)]) {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         for (run_id, epoch) in held_before {
             let Some((current, sender)) = held.get(run_id) else {
@@ -99,7 +93,7 @@ impl Claims {
             }
             match answer.iter().find(|renewed| renewed.run_id == *run_id && renewed.epoch == *epoch) {
                 Some(renewed) => sender.send_modify(|state| {
-                    state.until = state.until.max(asked_at + lease.as_millis() as u64);
+                    state.until = state.until.max(asked_at + renewed.lease.as_millis() as u64);
                     state.cancel = renewed.cancel.or(state.cancel);
                 }),
                 None => sender.send_modify(|state| state.lost = true),

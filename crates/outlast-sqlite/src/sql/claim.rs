@@ -7,7 +7,7 @@ use outlast_core::run::{Cancel, ClaimToken, Purpose};
 use outlast_core::{OwnerId, RunId};
 use outlast_store::{ClaimError, Claimed, Renewed};
 
-use super::context::{Tx, int, millis, parsed, to_json, uint};
+use super::context::{Tx, int, millis, parsed, uint};
 use super::head::{Head, cancel_of};
 use super::record;
 use crate::failure::Tried;
@@ -62,28 +62,26 @@ pub(crate) fn claim(
 pub(crate) fn renew(
     tx: &Tx<'_>,
     owner: &OwnerId,
-    held: &[(RunId, u64)],
+    claims: &[(RunId, u64)],
     lease: Duration,
 ) -> Tried<Vec<Renewed>> {
     // The end of a run takes its lease away, so whatever still has one lives.
     let mut statement = tx.db.prepare_cached(
-        "UPDATE runs SET lease_boot = ?2, lease_until = ?3 WHERE lease_owner = ?1 \
-         AND (run_id, epoch) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?4)) \
-         RETURNING run_id, epoch, cancel_reason, cancel_at",
+        "UPDATE runs SET lease_boot = ?2, lease_until = ?3 WHERE run_id = ?4 AND epoch = ?5 AND lease_owner = ?1 \
+         RETURNING cancel_reason, cancel_at",
     )?;
     let until = int(tx.boot.saturating_add(millis(lease)));
-    let mut rows = statement.query((owner.as_str(), &tx.boot_id, until, to_json(&held)?))?;
     let mut renewed = Vec::new();
-    while let Some(row) = rows.next()? {
-        let cancel = match row.get::<_, Option<String>>(2)? {
-            None => None,
-            Some(reason) => Some(Cancel { reason: cancel_of(&reason)?, at: uint(row.get(3)?) }),
+    for (run_id, epoch) in claims {
+        let mut rows = statement.query((owner.as_str(), &tx.boot_id, until, run_id.as_str(), int(*epoch)))?;
+        let Some(row) = rows.next()? else {
+            continue;
         };
-        renewed.push(Renewed {
-            run_id: parsed("run id", RunId::new(row.get::<_, String>(0)?))?,
-            epoch: uint(row.get(1)?),
-            cancel,
-        });
+        let cancel = match row.get::<_, Option<String>>(0)? {
+            None => None,
+            Some(reason) => Some(Cancel { reason: cancel_of(&reason)?, at: uint(row.get(1)?) }),
+        };
+        renewed.push(Renewed { run_id: run_id.clone(), epoch: *epoch, lease, cancel });
     }
     Ok(renewed)
 }

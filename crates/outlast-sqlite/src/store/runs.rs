@@ -63,11 +63,11 @@ impl Runs for SqliteStore {
     async fn renew(
         &self,
         owner: &OwnerId,
-        held: &[(RunId, u64)],
+        claims: &[(RunId, u64)],
         lease: Duration,
     ) -> Result<Vec<Renewed>, StoreError> {
-        let (owner, held) = (owner.clone(), held.to_vec());
-        self.write(Urgent, move |tx| sql::renew(tx, &owner, &held, lease).map(Ok)).await
+        let (owner, claims) = (owner.clone(), claims.to_vec());
+        self.write(Urgent, move |tx| sql::renew(tx, &owner, &claims, lease).map(Ok)).await
     }
 
     async fn release(&self, token: &ClaimToken) -> Result<(), StoreError> {

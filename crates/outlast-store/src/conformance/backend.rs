@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::OwnerId;
+use outlast_core::{OwnerId, RunId};
 
 use super::ManualClock;
 use crate::{Ports, Store};
@@ -21,8 +21,24 @@ pub trait Backend: Send + Sync {
         clock.advance(time);
     }
 
+    /// Begins a transaction that has locked the run's row, and leaves it open. None where nothing can be held open so.
+    async fn hold_open(&self, run_id: &RunId) -> Option<Box<dyn HeldOpen>> {
+        let _ = run_id;
+        None
+    }
+
     /// Whether leases are counted from the boot of a machine, so that a reboot makes them void.
     fn counts_from_boot(&self) -> bool {
         true
     }
+}
+
+/// A transaction that is held open.
+#[async_trait]
+pub trait HeldOpen: Send + Sync {
+    /// How many others wait for it.
+    async fn waiting(&self) -> usize;
+
+    /// Ends it without a change; whoever waits goes on, in the order in which they came.
+    async fn let_go(self: Box<Self>);
 }

@@ -16,10 +16,12 @@ macro_rules! conformance_tests {
                 closing_gives_claims_back, an_owner_excludes_itself,
             ],
             renew: [
-                lengthens_what_is_held, tells_of_cancels, leaves_out_what_is_lost, lets_run_out_what_is_not_named,
+                lengthens_what_is_held, leaves_alone_what_is_not_named, tells_of_cancels, leaves_out_what_is_lost,
+                racing_a_claim,
             ],
             fence: [
                 a_stale_token_changes_nothing, a_lapsed_lease_still_writes, appends_racing_a_claim,
+                an_append_that_waits_while_a_claim_is_made, a_claim_that_waits_while_an_append_is_made,
                 an_unknown_run, after_the_end,
             ],
             append: [
@@ -48,9 +50,13 @@ macro_rules! conformance_tests {
             messages: [
                 later_updates_replace, a_thread_is_in_order_of_acceptance, sessions_of_a_thread,
             ],
+            lost_answers: [
+                of_an_append, of_a_launch, of_an_end, of_an_acceptance, of_a_claim, of_an_intent,
+                of_a_cancel_and_a_release,
+            ],
             instances: [
                 creating_binds_the_run, using_binds_the_run, ids_are_never_used_again, never_back,
-                not_destroyed_while_used, found_by_key_and_machine, a_launched_run_stays_where_it_is,
+                not_destroyed_while_used, racing_to_use_and_to_destroy, racing_to_create, found_by_key_and_machine, a_launched_run_stays_where_it_is,
             ],
             tenants: [
                 see_nothing_of_each_other, one_deployment,

@@ -15,7 +15,7 @@ use outlast_core::{ErrorCode, InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId}
 use super::{Backend, ManualClock};
 use crate::{
     Accept, Accepted, Append, Appended, Claimed, Entropy, Finish, Finished, Instance, InstanceState,
-    MessageRow, NewEvent, Ports, Store, StoredEvent, SystemEntropy,
+    MessageRow, NewEvent, Ports, Renewed, Store, StoredEvent, SystemEntropy,
 };
 
 /// How long the leases of cases run.
@@ -131,6 +131,12 @@ impl Host {
     /// Claims the run.
     pub async fn claim(&self, run: &str, purpose: Purpose) -> Result<Claimed, crate::ClaimError> {
         self.store.claim(&run_id(run), &self.owner, purpose, LEASE).await
+    }
+
+    /// Renews these claims.
+    pub async fn renew(&self, tokens: &[&ClaimToken]) -> Vec<Renewed> {
+        let claims: Vec<_> = tokens.iter().map(|token| (token.run_id.clone(), token.epoch)).collect();
+        self.store.renew(&self.owner, &claims, LEASE).await.expect("renewed")
     }
 
     /// Appends one event for each text.

@@ -8,8 +8,8 @@ use outlast_core::OwnerId;
 use super::state::{Now, State};
 use crate::{Ports, Signals, Store, StoreError};
 
-/// Keeps everything in the process: its runs are gone when the process ends, which it says once in the log. Clones
-/// share what they hold.
+/// Keeps everything in the process: its runs are gone when the process ends, which [`MemoryStore::new`] says once in the
+/// log. Clones share what they hold.
 #[derive(Debug, Clone)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
@@ -26,14 +26,18 @@ impl MemoryStore {
         SAID.call_once(|| {
             tracing::warn!("runs are kept in memory only: they are lost when this process ends");
         });
-        let deployment_id = ports.entropy.uuid();
-        MemoryStore {
-            state: Arc::default(),
-            signals: Signals::shared(),
-            ports,
-            deployment_id: deployment_id.into(),
-            owner: None,
-        }
+        MemoryStore::empty(ports)
+    }
+
+    /// An empty store for tests, where nobody needs to be told that it keeps nothing.
+    #[cfg(feature = "conformance")]
+    pub fn for_tests(ports: Ports) -> Self {
+        MemoryStore::empty(ports)
+    }
+
+    fn empty(ports: Ports) -> Self {
+        let deployment_id = ports.entropy.uuid().into();
+        MemoryStore { state: Arc::default(), signals: Signals::shared(), ports, deployment_id, owner: None }
     }
 
     /// The same store as another process would see it: with a clock of its own, and [`Store::close`] releases the

@@ -131,13 +131,13 @@ impl Runs for MemoryStore {
     async fn renew(
         &self,
         owner: &OwnerId,
-        held: &[(RunId, u64)],
+        claims: &[(RunId, u64)],
         lease: Duration,
     ) -> Result<Vec<Renewed>, StoreError> {
         let now = self.now();
         let mut renewed = Vec::new();
         let mut state = self.lock();
-        for (run_id, epoch) in held {
+        for (run_id, epoch) in claims {
             let Some(run) = state.get_mut(run_id).filter(|run| run.record.driver_epoch == *epoch) else {
                 continue;
             };
@@ -146,7 +146,8 @@ impl Runs for MemoryStore {
             held.boot_id.clone_from(&now.boot_id);
             renewed.push(Renewed {
                 run_id: run.record.run_id.clone(),
-                epoch: run.record.driver_epoch,
+                epoch: *epoch,
+                lease,
                 cancel: run.record.cancel_requested,
             });
         }

@@ -35,7 +35,7 @@ impl Context {
         let config = Config::load(named.as_deref(), &data_dir).map_err(Failure::usage)?;
         let url =
             cli.store.clone().or_else(|| std::env::var("OUTLAST_STORE").ok().filter(|url| !url.is_empty()));
-        let store = store_choice(url.or_else(|| config.store_url.clone()))?;
+        let store = store_choice(url.or_else(|| config.store_url.clone()), config.store_notifications)?;
         let again = Again::new(cli.data_dir.as_deref(), cli.config.as_deref(), cli.store.as_deref());
         Ok(Context { data_dir, config, json: cli.json, store, again })
     }
@@ -101,11 +101,11 @@ fn log(notice: Notice) {
     }
 }
 
-fn store_choice(url: Option<String>) -> Result<StoreChoice, Failure> {
+fn store_choice(url: Option<String>, notifications: bool) -> Result<StoreChoice, Failure> {
     match url {
         None => Ok(StoreChoice::Embedded),
         Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            Ok(StoreChoice::Postgres(url))
+            Ok(StoreChoice::Postgres { url, notifications })
         }
         // Not the URL itself, which may hold a password.
         Some(_) => Err(Failure::usage(

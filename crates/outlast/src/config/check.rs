@@ -9,7 +9,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("sandbox", &["fence", "max_output", "max_stderr"]),
     ("driver", &["lease"]),
     ("reap", &["detached_run_ttl"]),
-    ("store", &["url"]),
+    ("store", &["url", "notifications"]),
     (
         "serve",
         &[

@@ -36,6 +36,8 @@ pub struct Config {
     pub detached_run_ttl: Limit,
     /// The URL of the store; none: the SQLite file in the data directory.
     pub store_url: Option<String>,
+    /// Whether hosts that share a store tell each other of changes; without it, each looks by itself.
+    pub store_notifications: bool,
     /// How `outlast serve` serves.
     pub serve: ServeConfig,
     /// The file that it was read from.
@@ -140,6 +142,7 @@ struct DriverFile {
 #[derive(Debug, Default, Deserialize)]
 struct StoreFile {
     url: Option<String>,
+    notifications: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -156,6 +159,7 @@ impl Default for Config {
             lease: None,
             detached_run_ttl: Limit::For(DETACHED_TTL),
             store_url: None,
+            store_notifications: true,
             serve: ServeConfig::default(),
             file: None,
         }
@@ -225,6 +229,7 @@ impl Config {
             config.lease = Some(lease);
         }
         config.store_url = file.store.url;
+        config.store_notifications = file.store.notifications.unwrap_or(true);
         config.serve = file.serve.read(&config.agents)?;
         if let Some(ttl) = file.reap.detached_run_ttl {
             config.detached_run_ttl = parse_limit(&ttl).map_err(|e| format!("reap.detached_run_ttl: {e}"))?;

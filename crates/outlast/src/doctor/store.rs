@@ -26,7 +26,7 @@ pub async fn check(choice: &StoreChoice, directory: &DirectoryFacts, ports: &Por
             embedded(&directory.path, ports).await
         }
         #[cfg(feature = "postgres")]
-        StoreChoice::Postgres(url) => {
+        StoreChoice::Postgres { url, .. } => {
             tokio::select! {
                 biased;
                 opened = postgres(url, ports) => opened,

@@ -13,6 +13,7 @@ mod identity;
 mod killed;
 mod names;
 mod output;
+mod postgres;
 mod real_agents;
 mod shown;
 mod store;

@@ -5,10 +5,11 @@ use outlast_core::event::Origin;
 use outlast_core::run::{ClaimToken, Purpose, Status};
 use outlast_core::{Nonce, Seq};
 
+use crate::conformance::HeldOpen;
 use crate::conformance::world::{
     Host, LEASE, World, append, completion, instance, instance_id, run_id, text_event,
 };
-use crate::{AppendError, FinishError, InstanceError};
+use crate::{AppendError, Claimed, FinishError, InstanceError};
 
 /// Tries every fenced write with the token; each must be refused in the same way.
 async fn all_refused(host: &Host, token: &ClaimToken, tail: u64, expected: &Fenced) {
@@ -105,6 +106,86 @@ pub async fn appends_racing_a_claim(world: World) {
             log.iter().zip(1..).all(|(event, seq)| event.seq == Seq(seq) && event.origin == Origin::Host)
         );
     }
+}
+
+/// The claim is made first, while the append waits for the same row: not one event of the old driver lands, and it is told
+/// who came after it. Where no transaction can be held open, whichever comes first.
+pub async fn an_append_that_waits_while_a_claim_is_made(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    let token = a.accept("r", "t").await.token;
+    world.pass(LEASE).await;
+    let held = world.backend.hold_open(&run_id("r")).await;
+    let claim = tokio::spawn({
+        let b = b.clone();
+        async move { b.claim("r", Purpose::Drive).await }
+    });
+    until_waiting(held.as_deref(), 1).await;
+    let append = tokio::spawn({
+        let (a, token) = (a.clone(), token.clone());
+        async move { a.append(&token, 1, &["old"]).await }
+    });
+    until_waiting(held.as_deref(), 2).await;
+    let in_order = held.is_some();
+    if let Some(held) = held {
+        held.let_go().await;
+    }
+    let claimed = claim.await.expect("it ends").expect("granted");
+    let appended = append.await.expect("it ends");
+    one_saw_the_other(&a, &token, &b, &claimed, appended.is_ok()).await;
+    if in_order {
+        let lost = Fenced::ClaimLost { run_id: run_id("r"), held_epoch: 1, current_epoch: 2 };
+        assert!(matches!(&appended, Err(AppendError::Fenced(fenced)) if *fenced == lost), "{appended:?}");
+    }
+}
+
+/// The append is made first, while the claim waits for the same row: its event is there, and the new driver knows of it.
+/// Where no transaction can be held open, whichever comes first.
+pub async fn a_claim_that_waits_while_an_append_is_made(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    let token = a.accept("r", "t").await.token;
+    world.pass(LEASE).await;
+    let held = world.backend.hold_open(&run_id("r")).await;
+    let append = tokio::spawn({
+        let (a, token) = (a.clone(), token.clone());
+        async move { a.append(&token, 1, &["old"]).await }
+    });
+    until_waiting(held.as_deref(), 1).await;
+    let claim = tokio::spawn({
+        let b = b.clone();
+        async move { b.claim("r", Purpose::Drive).await }
+    });
+    until_waiting(held.as_deref(), 2).await;
+    let in_order = held.is_some();
+    if let Some(held) = held {
+        held.let_go().await;
+    }
+    let appended = append.await.expect("it ends");
+    let claimed = claim.await.expect("it ends").expect("granted");
+    one_saw_the_other(&a, &token, &b, &claimed, appended.is_ok()).await;
+    if in_order {
+        assert_eq!(appended.expect("written").tail, Seq(2));
+    }
+}
+
+async fn until_waiting(held: Option<&dyn HeldOpen>, n: usize) {
+    if let Some(held) = held {
+        while held.waiting().await < n {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Of an append and a claim at once: the claim's grant tells of the event exactly where it was written, and from then on the
+/// old driver writes nothing.
+async fn one_saw_the_other(a: &Host, stale: &ClaimToken, b: &Host, claimed: &Claimed, appended: bool) {
+    let tail = if appended { 2 } else { 1 };
+    assert_eq!((claimed.token.epoch, claimed.run.tail), (2, tail));
+    let lost = Fenced::ClaimLost { run_id: run_id("r"), held_epoch: 1, current_epoch: 2 };
+    all_refused(a, stale, tail, &lost).await;
+    b.append(&claimed.token, tail, &["new"]).await.expect("nothing came in between");
+    let log = b.log("r").await;
+    assert_eq!(log.len() as u64, tail + 1);
+    assert_eq!(log.iter().filter(|event| event.json.contains("old")).count() as u64, tail - 1);
 }
 
 /// A write to a run that does not exist says so.

@@ -4,7 +4,7 @@ use outlast_core::Seq;
 use outlast_core::run::{Phase, Purpose};
 
 use crate::InstanceState::{Creating, Destroying, Gone, Live};
-use crate::conformance::world::{Host, World, instance, instance_id, run_id};
+use crate::conformance::world::{Host, World, all_at_once, instance, instance_id, run_id};
 use crate::{Instance, InstanceError, InstanceState, StoreError};
 
 async fn set(host: &Host, id: &str, state: InstanceState) -> Result<(), InstanceError> {
@@ -168,4 +168,54 @@ pub async fn a_launched_run_stays_where_it_is(world: World) {
     assert!(matches!(refused, Err(InstanceError::Store(StoreError::Unusable { .. }))), "{refused:?}");
     assert_eq!(a.record("r").await.instance_id, Some(instance_id("i")));
     assert_eq!(get(&a, "i2").await, None);
+}
+
+/// Of a run that is to use an instance and somebody who is to destroy it, at once, one is first and the other is told.
+pub async fn racing_to_use_and_to_destroy(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    for round in 0..20 {
+        let (id, user) = (format!("i{round}"), format!("user{round}"));
+        let first = a.accept(&id, &id).await.token;
+        a.store.create_instance(&first, &instance(&id, "key", None, 1)).await.expect("made");
+        set(&a, &id, Live).await.expect("set");
+        a.complete(&first, 1).await.expect("ended");
+        let token = a.accept(&user, &user).await.token;
+        let using = tokio::spawn({
+            let (a, id) = (a.clone(), instance_id(&id));
+            async move { a.store.use_instance(&token, &id).await }
+        });
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        let destroying = set(&b, &id, Destroying).await;
+        let using = using.await.expect("it ends");
+        let bound = a.record(&user).await.instance_id == Some(instance_id(&id));
+        match (&using, &destroying) {
+            (Ok(()), Err(InstanceError::InUse { run, .. })) => assert!(bound && *run == run_id(&user)),
+            (Err(InstanceError::Destroying(_)), Ok(())) => assert!(!bound),
+            other => panic!("two winners or none: {other:?}"),
+        }
+    }
+}
+
+/// Of several runs that are to make an instance of one id, at once, one does.
+pub async fn racing_to_create(world: World) {
+    let hosts = [world.host("a").await, world.host("b").await];
+    for round in 0..5 {
+        let mut runs = Vec::new();
+        for n in 0..8 {
+            let run = format!("r{round}-{n}");
+            runs.push((hosts[n % 2].clone(), hosts[n % 2].accept(&run, &run).await.token, run));
+        }
+        let wanted = instance(&format!("i{round}"), "key", None, 1);
+        let answers = all_at_once(runs.iter().map(|(host, token, _)| {
+            let (host, token, wanted) = (host.clone(), token.clone(), wanted.clone());
+            async move { host.store.create_instance(&token, &wanted).await.is_ok() }
+        }))
+        .await;
+        assert_eq!(answers.iter().filter(|made| **made).count(), 1);
+        for ((host, _, run), made) in runs.iter().zip(answers) {
+            assert_eq!(host.record(run).await.phase == Phase::Launching, made);
+        }
+    }
 }

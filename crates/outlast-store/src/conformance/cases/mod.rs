@@ -8,6 +8,7 @@ pub mod fence;
 pub mod finish;
 pub mod instances;
 pub mod list;
+pub mod lost_answers;
 pub mod messages;
 pub mod presence;
 pub mod read;

@@ -81,10 +81,16 @@ pub(super) async fn note(context: &Context, host: &Host, run: &RunRecord) -> (Op
     }
     if let Some(driver) = &run.driver {
         let owner = driver.owner.as_str();
+        let now = SystemClock::new().wall_ms();
         let watched = if run.detached_since.is_some() { ", nobody watches" } else { "" };
         return (
             None,
-            format!("driven by {}, epoch {}{watched}", owner.get(..8).unwrap_or(owner), run.driver_epoch),
+            format!(
+                "driven by {} for {}, epoch {}{watched}",
+                owner.get(..8).unwrap_or(owner),
+                show_duration(Duration::from_millis(now.saturating_sub(driver.since))),
+                run.driver_epoch
+            ),
         );
     }
     let probe = host.probe(run).await;

@@ -1,4 +1,4 @@
-//! A schema of its own for each test.
+//! A schema of its own for each test, on a server that all share.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use outlast_store::{Entropy, SystemEntropy};
 use tokio_postgres::{Client, NoTls};
 
 /// Where PostgreSQL is.
-fn server() -> String {
+pub fn server() -> String {
     std::env::var("OUTLAST_TEST_POSTGRES")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned())
 }
@@ -42,6 +42,49 @@ impl Schema {
             .await
             .expect("clock");
     }
+
+    /// Locks a run's row in a transaction that stays open.
+    pub async fn lock(&self, run: &str) -> RowLock {
+        RowLock::of(&self.url, run).await
+    }
+}
+
+/// A transaction that has locked a run's row.
+pub struct RowLock {
+    client: Client,
+    watch: Client,
+    pid: i32,
+}
+
+impl RowLock {
+    pub async fn of(url: &str, run: &str) -> RowLock {
+        let (client, watch) = (connect(url).await, connect(url).await);
+        let pid = client.query_one("SELECT pg_backend_pid()", &[]).await.expect("pid").get(0);
+        client.batch_execute("BEGIN").await.expect("begun");
+        let locked = client.query("SELECT 1 FROM runs WHERE run_id = $1 FOR UPDATE", &[&run]).await;
+        assert_eq!(locked.expect("locked").len(), 1);
+        RowLock { client, watch, pid }
+    }
+
+    /// How many wait for it, or for one that waits for it.
+    pub async fn waiting(&self) -> usize {
+        let row = self
+            .watch
+            .query_one(
+                "WITH RECURSIVE behind AS (\
+                     SELECT pid FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)) \
+                     UNION SELECT a.pid FROM pg_stat_activity a JOIN behind b ON b.pid = ANY (pg_blocking_pids(a.pid))\
+                 ) SELECT count(*) FROM behind",
+                &[&self.pid],
+            )
+            .await
+            .expect("answered");
+        usize::try_from(row.get::<_, i64>(0)).expect("few")
+    }
+
+    pub async fn release(self) {
+        self.client.batch_execute("ROLLBACK").await.expect("released");
+    }
 }
 
 impl Drop for Schema {
@@ -61,7 +104,7 @@ impl Drop for Schema {
     }
 }
 
-async fn connect(url: &str) -> Client {
+pub async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap_or_else(|error| {
         panic!("PostgreSQL is needed for this test ({error}): start it, or name another with OUTLAST_TEST_POSTGRES")
     });

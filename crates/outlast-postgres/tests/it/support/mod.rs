@@ -1,0 +1,14 @@
+//! What these tests share.
+
+mod cluster;
+mod hosts;
+mod load;
+mod proxy;
+mod schema;
+mod stage;
+
+pub use cluster::Cluster;
+pub use hosts::{config, eventually, host, host_with, retried, settled, within};
+pub use load::{Load, ending, numbered};
+pub use schema::{RowLock, Schema, connect, server};
+pub use stage::Stage;

@@ -1,0 +1,45 @@
+//! Stop takes effect on whatever host.
+
+use std::time::{Duration, Instant};
+
+use super::http::Served;
+use super::place::{Schema, bench};
+use crate::support::{eventually, gated_agent};
+
+/// The host that is asked does not reach the sandbox, and nobody tells the one that does.
+#[test]
+fn asked_of_a_host_that_does_not_reach_the_sandbox_and_without_notifications() {
+    let schema = Schema::new();
+    let (here, there) = (bench(&schema.url, false), bench(&schema.url, false));
+    let asked = Served::start(&there);
+    for run in ["r1", "r2", "r3"] {
+        let mut driver = here.spawn(here.run_args(run, &[], &gated_agent(3, 6, 0)));
+        driver.wait_for("line 2");
+        let record = asked.post(&format!("/v1/runs/{run}/cancel")).expect("answered");
+        let recorded = Instant::now();
+        assert_eq!(record["cancelRequested"]["reason"], "user", "{record}");
+        eventually("the agent is gone", || here.shims().is_empty().then_some(()));
+        assert!(recorded.elapsed() < Duration::from_secs(2), "{:?}", recorded.elapsed());
+        assert_eq!(driver.finish().code(), 143);
+        let record = there.record(run);
+        assert_eq!((&record["status"], &record["driverEpoch"]), (&"aborted".into(), &1.into()), "{record}");
+        here.check_ended(run);
+        here.outlast(["verify", run]).ok();
+    }
+}
+
+/// The command waits until the driver, elsewhere, has ended the run.
+#[test]
+fn by_the_command_line_of_another_host() {
+    let schema = Schema::new();
+    let (here, there) = (bench(&schema.url, false), bench(&schema.url, true));
+    let mut driver = here.spawn(here.run_args("r", &[], &gated_agent(3, 6, 0)));
+    driver.wait_for("line 2");
+    let asked = Instant::now();
+    there.outlast(["cancel", "r"]).ok();
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed());
+    assert_eq!(there.record("r")["status"], "aborted");
+    assert_eq!(driver.finish().code(), 143);
+    here.check_ended("r");
+    assert!(here.shims().is_empty());
+}
