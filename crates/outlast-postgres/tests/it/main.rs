@@ -15,6 +15,7 @@ mod migrate;
 mod notify;
 mod refused;
 mod renewals;
+mod settings;
 mod support;
 mod tls;
 mod versions;

@@ -18,7 +18,8 @@ pub(super) struct Turn {
 
 /// Merges by id, and the stored message wins. Clients send the whole conversation with every turn, in a form of their
 /// own: one message of theirs may stand for several stored ones, tool results and reasoning come under ids that the
-/// client made up. So what belongs to a message or a call that is stored is known too.
+/// client made up, and all that was thought on the way to one text is one piece. So what belongs to a message or a call
+/// that is stored is known too, and so are thoughts that were thought one after the other.
 pub(super) fn turn(stored: &[Message], sent: Vec<Sent>) -> Answer<Turn> {
     let ids: HashSet<&str> = stored.iter().map(|message| message.id.as_str()).collect();
     let calls: HashSet<&str> = stored
@@ -26,6 +27,11 @@ pub(super) fn turn(stored: &[Message], sent: Vec<Sent>) -> Answer<Turn> {
         .flat_map(|message| {
             message.tool_calls.iter().map(|call| call.id.as_str()).chain(message.tool_call_id.as_deref())
         })
+        .collect();
+    let thoughts: String = stored
+        .iter()
+        .filter(|message| message.role == Role::Reasoning)
+        .filter_map(|message| message.content.as_deref())
         .collect();
     let known = |message: &Message| match message.role {
         _ if ids.contains(message.id.as_str()) => true,
@@ -37,7 +43,7 @@ pub(super) fn turn(stored: &[Message], sent: Vec<Sent>) -> Answer<Turn> {
         }
         Role::Reasoning => {
             message.id.rsplit_once("-reasoning").is_some_and(|(of, _)| ids.contains(of))
-                || stored.iter().any(|old| old.role == Role::Reasoning && old.content == message.content)
+                || thoughts.contains(message.content.as_deref().unwrap_or_default())
         }
         Role::User | Role::System | Role::Developer => false,
     };
@@ -111,6 +117,32 @@ mod tests {
         let turn = turn(&stored, client).expect("valid");
         assert_eq!(ids(&turn), ["u2"]);
         assert_eq!(turn.prompt, "two");
+    }
+
+    /// A run that never came to a text: the client's message for it has an id of the client's own.
+    #[test]
+    fn thoughts_are_known_however_they_are_put_together() {
+        let stored = [
+            say("u1", Role::User, "one"),
+            say("r1-1", Role::Reasoning, "hm, "),
+            calling("r1-3", None, "r1-4"),
+            result("r1-5", "r1-4"),
+            say("r1-6", Role::Reasoning, "so"),
+        ];
+        let client = |thought: &str| {
+            sent(&[
+                say("u1", Role::User, "one"),
+                say("msg-made-up-reasoning-0", Role::Reasoning, thought),
+                calling("msg-made-up", None, "r1-4"),
+                result("tool-r1-4", "r1-4"),
+                say("u2", Role::User, "two"),
+            ])
+        };
+        for thought in ["hm, so", "hm, ", "so", "hm"] {
+            assert_eq!(ids(&turn(&stored, client(thought)).expect("valid")), ["u2"], "{thought:?}");
+        }
+        let other = turn(&stored, client("something else")).expect("valid");
+        assert_eq!(ids(&other), ["msg-made-up-reasoning-0", "u2"]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The transcript as a chat client renders it.
 //!
 //! Clients of AG-UI build messages with parts out of events. What they are given when they open a thread must be what
-//! they would have built had they watched from the start, so this follows the rules by which they build: a text message
-//! is a message, tool calls and reasoning join the assistant's message that is being built, and results stand beside
-//! their calls.
+//! they would have built had they watched from the start, so this follows the rules by which they build: each text begins
+//! a message, reasoning and tool calls join the latest one (those before the first text, the message that it begins),
+//! all reasoning of a message is one part, and results stand beside their calls.
 
 use outlast_core::transcript::{Message, Role};
 use outlast_store::MessageRow;
@@ -27,6 +27,7 @@ pub(super) enum Part {
     },
     Thinking {
         content: String,
+        step_id: String,
     },
     ToolCall {
         id: String,
@@ -50,32 +51,68 @@ pub(super) enum Part {
 /// The thread's messages. What the live run has said so far is one message, the last: a client that follows the run
 /// builds it anew from the log, and drops the last message of the assistant for that.
 pub(super) fn ui_messages(rows: &[MessageRow], live: Option<&str>) -> Vec<UiMessage> {
-    let mut out = Vec::new();
+    let mut build = Build::default();
     for run in rows.chunk_by(|a, b| a.run_id == b.run_id) {
-        let is_live = run.first().is_some_and(|row| Some(row.run_id.as_str()) == live);
-        let mut build = Build { out: Vec::new(), current: None, unnamed: false };
-        run.iter().for_each(|row| build.add(&row.message));
-        let (said, others): (Vec<_>, Vec<_>) =
-            build.out.into_iter().partition(|message| is_live && message.role == "assistant");
-        out.extend(others);
-        out.extend(said.into_iter().reduce(|mut all, message| {
-            all.parts.extend(message.parts);
-            all
-        }));
+        build.begin_run();
+        if run.first().is_some_and(|row| Some(row.run_id.as_str()) == live) {
+            build.live(run);
+        } else {
+            run.iter().for_each(|row| build.add(&row.message));
+        }
     }
-    out
+    if let Some(run_id) = live
+        && rows.last().is_some_and(|row| row.run_id.as_str() != run_id)
+        && build.out.last().is_some_and(|message| message.role == "assistant")
+    {
+        // The live run has no message yet, not even the user's: what is dropped must not be what an earlier run said.
+        build.out.push(UiMessage { id: run_id.to_owned(), role: "assistant", parts: Vec::new() });
+    }
+    build.out
 }
 
-/// One run's messages on their way.
+/// The messages on their way.
+#[derive(Default)]
 struct Build {
     out: Vec<UiMessage>,
+    /// Where the messages of the run begin.
+    run: usize,
     /// The assistant's message that is being built.
     current: Option<usize>,
-    /// Whether it began with reasoning, so that its id is that of the text that follows.
-    unnamed: bool,
+    /// Whether the run has said a text. What comes before the first one joins it.
+    spoken: bool,
 }
 
 impl Build {
+    fn begin_run(&mut self) {
+        *self = Build { run: self.out.len(), out: std::mem::take(&mut self.out), ..Build::default() };
+    }
+
+    /// Adds the run that clients follow.
+    ///
+    /// They drop the last message when the replay comes to a text or a call. Reasoning that comes before that begins a
+    /// message, and then it is this one that they drop, while what was given here stays and takes what follows, if it
+    /// has the id of the first text. So then it is what comes before that text, and nothing else.
+    fn live(&mut self, run: &[MessageRow]) {
+        let first = run.iter().find(|row| says_something(&row.message));
+        let thinks = first.is_some_and(|row| row.message.role == Role::Reasoning);
+        let text = run.iter().position(|row| is_text(&row.message)).filter(|_| thinks);
+        let (shown, rest) = run.split_at(text.unwrap_or(run.len()));
+        shown.iter().for_each(|row| self.add(&row.message));
+        let (said, others): (Vec<_>, Vec<_>) =
+            self.out.drain(self.run..).partition(|message| message.role == "assistant");
+        self.out.extend(others);
+        let one = said.into_iter().reduce(|mut all, message| {
+            all.parts.extend(message.parts);
+            all
+        });
+        if let Some(mut one) = one {
+            if let Some(text) = rest.first() {
+                one.id.clone_from(&text.message.id);
+            }
+            self.out.push(one);
+        }
+    }
+
     fn add(&mut self, message: &Message) {
         let words = message.content.clone().unwrap_or_default();
         match message.role {
@@ -83,11 +120,7 @@ impl Build {
             Role::System | Role::Developer => {
                 self.push(message, "system", vec![Part::Text { content: words }]);
             }
-            Role::Reasoning => {
-                let began = self.current.is_none();
-                self.building(&message.id).parts.push(Part::Thinking { content: words });
-                self.unnamed |= began;
-            }
+            Role::Reasoning => self.reasoning(message, words),
             Role::Assistant => self.assistant(message, words),
             Role::Tool => self.result(message, words),
         }
@@ -103,34 +136,58 @@ impl Build {
             Some(n) => n,
             None => {
                 self.out.push(UiMessage { id: id.to_owned(), role: "assistant", parts: Vec::new() });
-                self.out.len() - 1
+                *self.current.insert(self.out.len() - 1)
             }
         };
-        self.current = Some(n);
         &mut self.out[n]
     }
 
+    /// The run's message of this id.
+    fn named(&self, id: &str) -> Option<usize> {
+        let is_it = |message: &UiMessage| message.role == "assistant" && message.id == id;
+        self.out[self.run..].iter().position(is_it).map(|n| self.run + n)
+    }
+
+    fn reasoning(&mut self, message: &Message, words: String) {
+        if words.is_empty() {
+            return;
+        }
+        let parts = &mut self.building(&message.id).parts;
+        let before = parts.iter_mut().find_map(|part| match part {
+            Part::Thinking { content, .. } => Some(content),
+            _ => None,
+        });
+        match before {
+            Some(content) => content.push_str(&words),
+            None => parts.push(Part::Thinking { content: words, step_id: message.id.clone() }),
+        }
+    }
+
     fn assistant(&mut self, message: &Message, words: String) {
-        let speaks = message.content.is_some();
-        if speaks && !self.unnamed {
-            self.current = None;
+        let named = self.named(&message.id);
+        if is_text(message) {
+            if named.is_none() {
+                if self.spoken {
+                    self.current = None;
+                }
+                self.building(&message.id).id.clone_from(&message.id);
+            }
+            self.spoken = true;
         }
-        let current = self.building(&message.id);
-        if speaks {
-            current.id.clone_from(&message.id);
-        }
-        if !words.is_empty() {
-            current.parts.push(Part::Text { content: words });
-        }
-        current.parts.extend(message.tool_calls.iter().map(|call| Part::ToolCall {
+        let text = (!words.is_empty()).then_some(Part::Text { content: words });
+        let calls = message.tool_calls.iter().map(|call| Part::ToolCall {
             id: call.id.clone(),
             name: call.function.name.clone(),
             arguments: call.function.arguments.clone(),
             state: "input-complete",
             input: serde_json::from_str(&call.function.arguments).ok(),
             output: None,
-        }));
-        self.unnamed = false;
+        });
+        let joined = match named {
+            Some(n) => &mut self.out[n],
+            None => self.building(&message.id),
+        };
+        joined.parts.extend(text.into_iter().chain(calls));
     }
 
     fn result(&mut self, message: &Message, words: String) {
@@ -146,7 +203,7 @@ impl Build {
             };
             let value = serde_json::from_str(&words).unwrap_or_else(|_| Value::String(words.clone()));
             *state = if failed { "error" } else { "complete" };
-            let error = failed.then(|| error_of(&value));
+            let error = failed.then(|| error_of(&value)).filter(|error| !error.is_empty());
             *output = Some(value);
             ui.parts.push(Part::ToolResult {
                 tool_call_id: answered.clone(),
@@ -156,6 +213,20 @@ impl Build {
             });
             return;
         }
+    }
+}
+
+/// Whether the message began as a text, and not with a call.
+fn is_text(message: &Message) -> bool {
+    message.role == Role::Assistant && message.content.is_some()
+}
+
+/// Whether a client begins a message of the assistant for it.
+fn says_something(message: &Message) -> bool {
+    match message.role {
+        Role::Assistant => true,
+        Role::Reasoning => message.content.as_ref().is_some_and(|words| !words.is_empty()),
+        Role::Tool | Role::User | Role::System | Role::Developer => false,
     }
 }
 
@@ -239,11 +310,10 @@ mod tests {
         let expected = json!([
             {"id": "u", "role": "user", "parts": [{"type": "text", "content": "go"}]},
             {"id": "a1", "role": "assistant", "parts": [
-                {"type": "thinking", "content": "hm"},
+                {"type": "thinking", "content": "hmso", "stepId": "q1"},
                 {"type": "text", "content": "I look."},
                 call("c1", "complete", "out"),
                 {"type": "tool-result", "toolCallId": "c1", "content": "out", "state": "complete"},
-                {"type": "thinking", "content": "so"},
             ]},
             {"id": "a3", "role": "assistant", "parts": [
                 {"type": "text", "content": "Again."},
@@ -255,14 +325,57 @@ mod tests {
         assert_eq!(serde_json::to_value(ui_messages(&a_run(), None)).expect("json"), expected);
     }
 
+    /// The messages and their parts, in short.
+    fn told(messages: &[UiMessage]) -> Vec<String> {
+        let part = |part: &Part| match part {
+            Part::Text { content } | Part::Thinking { content, .. } => content.clone(),
+            Part::ToolCall { id, .. } => format!("call {id}"),
+            Part::ToolResult { tool_call_id, .. } => format!("result {tool_call_id}"),
+        };
+        let parts = |message: &UiMessage| message.parts.iter().map(part).collect::<Vec<_>>().join(", ");
+        messages.iter().map(|message| format!("{}: {}", message.id, parts(message))).collect()
+    }
+
+    #[test]
+    fn what_comes_before_the_first_text_joins_it() {
+        let mut rows = vec![
+            say("r", "q1", Role::Reasoning, "hm"),
+            say("r", "q2", Role::Reasoning, ""),
+            calling("r", "c1", None, "c1"),
+            result("r", "c1", "out", None),
+        ];
+        assert_eq!(told(&ui_messages(&rows, None)), ["q1: hm, call c1, result c1"]);
+        rows.push(say("r", "a1", Role::Assistant, "One."));
+        rows.push(say("r", "a2", Role::Assistant, "Two."));
+        rows.push(calling("r", "a1", None, "c2"));
+        rows.push(calling("r", "c3", None, "c3"));
+        let expected = ["a1: hm, call c1, result c1, One., call c2", "a2: Two., call c3"];
+        assert_eq!(told(&ui_messages(&rows, None)), expected);
+    }
+
     #[test]
     fn a_live_run_is_the_last_message_and_one() {
         let mut rows = vec![say("r0", "u0", Role::User, "before"), say("r0", "a0", Role::Assistant, "yes")];
-        rows.extend(a_run());
+        rows.extend(a_run().into_iter().filter(|row| row.message.id != "q1"));
         let shown = ui_messages(&rows, Some("r"));
         let ids: Vec<&str> = shown.iter().map(|message| message.id.as_str()).collect();
         assert_eq!(ids, ["u0", "a0", "u", "a1"]);
-        assert_eq!(shown[3].parts.len(), 8);
+        assert_eq!(shown[3].parts.len(), 7);
+    }
+
+    #[test]
+    fn a_live_run_that_began_with_thoughts_is_what_comes_before_its_first_text() {
+        let rows = a_run();
+        assert_eq!(told(&ui_messages(&rows, Some("r"))), ["u: go", "a1: hm"]);
+        assert_eq!(told(&ui_messages(&rows[..2], Some("r"))), ["u: go", "q1: hm"]);
+    }
+
+    #[test]
+    fn a_live_run_that_has_no_message_yet_covers_what_was_said_before() {
+        let rows = [say("r0", "u0", Role::User, "before"), say("r0", "a0", Role::Assistant, "yes")];
+        assert_eq!(told(&ui_messages(&rows, Some("r"))), ["u0: before", "a0: yes", "r: "]);
+        assert_eq!(told(&ui_messages(&rows[..1], Some("r"))), ["u0: before"]);
+        assert_eq!(told(&ui_messages(&[], Some("r"))), [""; 0]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The promises, end to end: real processes, real signals, the real binary.
 
 mod cancelled;
+mod clients;
 mod configuration;
 mod conversation;
 mod doctor;

@@ -1,0 +1,3 @@
+// What the tests call in a page that has nothing but the client.
+
+export { join, send } from './lib/follow.mjs'
