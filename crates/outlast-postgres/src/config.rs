@@ -14,7 +14,8 @@ pub struct PostgresConfig {
     pub owner: OwnerId,
     /// Time and randomness. The database's clock decides about leases; this one only sleeps.
     pub ports: Ports,
-    /// Connections for reads and writes at most, besides one for renewals and one for notifications. Default: 16.
+    /// Connections for reads and writes at most, of which reads take half; besides one for renewals, and two for
+    /// notifications. At least 2. Default: 16.
     pub connections: usize,
     /// Whether notifications are sent and listened to. Without them whoever waits looks by itself, within two seconds.
     /// Default: true.

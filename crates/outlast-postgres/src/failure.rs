@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{HookError, PoolError};
 use outlast_store::StoreError;
 use tokio_postgres::error::SqlState;
 
@@ -51,7 +51,7 @@ fn words(error: &tokio_postgres::Error) -> String {
 
 fn pool_words(error: &PoolError) -> String {
     match error {
-        PoolError::Backend(error) => words(error),
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => words(error),
         PoolError::Timeout(_) => "no connection within 5 seconds".to_owned(),
         other => other.to_string(),
     }
@@ -60,7 +60,10 @@ fn pool_words(error: &PoolError) -> String {
 impl Failure {
     fn sql(&self) -> Option<&tokio_postgres::Error> {
         match self {
-            Failure::Sql(error) | Failure::Pool(PoolError::Backend(error)) => Some(error),
+            Failure::Sql(error)
+            | Failure::Pool(
+                PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)),
+            ) => Some(error),
             _ => None,
         }
     }
@@ -100,6 +103,8 @@ impl Failure {
             };
         };
         match state.code() {
+            // PgBouncer says everything with one code, and most of it passes.
+            "08P01" if words(error).starts_with("unsupported startup parameter") => Kind::Refused,
             // No privilege; a connection whose prepared statements are not its own.
             "42501" | "26000" | "42P05" => Kind::Refused,
             code => match code.get(..2).unwrap_or_default() {
@@ -140,6 +145,7 @@ impl Failure {
 
     fn hint(&self) -> &'static str {
         match self.state().map(SqlState::code) {
+            Some("08P01") => "; set it with ALTER ROLE, and leave it out of the URL",
             Some("42501") => "; it needs CREATE on its schema, and to own the tables there",
             Some("26000" | "42P05") => {
                 "; a pooler in between must pool sessions, or keep prepared statements (max_prepared_statements)"

@@ -5,6 +5,6 @@ mod single;
 mod target;
 mod tls;
 
-pub(crate) use pool::pool;
+pub(crate) use pool::{WAIT, pool};
 pub(crate) use single::Single;
 pub(crate) use target::Target;

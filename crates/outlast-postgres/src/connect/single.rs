@@ -36,6 +36,7 @@ impl Single {
                         tracing::debug!(%error, "a connection to PostgreSQL ended");
                     }
                 });
+                client.batch_execute(&self.target.settings).await?;
                 client
             }
         };

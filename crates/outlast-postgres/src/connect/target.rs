@@ -12,10 +12,16 @@ use super::tls::tls;
 /// How long a connection may take to be made.
 pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
-/// What every connection is told. A host that is frozen in the middle of a transaction must not hold a row's lock for
-/// long: the server ends what stands still, and the host's late commit fails.
-const SETTINGS: &str = "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=5s \
-     -c default_transaction_isolation=read\\ committed";
+/// What every connection is told, unless the URL's own `options` say otherwise. A host that is frozen in the middle of a
+/// transaction must not hold a row's lock for long: the server ends what stands still, and the host's late commit fails.
+///
+/// Told by a statement and not as the connection begins, for poolers refuse what they do not know there.
+const SETTINGS: &[(&str, &str)] = &[
+    ("statement_timeout", "30s"),
+    ("lock_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "5s"),
+    ("default_transaction_isolation", "read committed"),
+];
 
 /// A database as its URL names it.
 #[derive(Clone)]
@@ -23,6 +29,8 @@ pub(crate) struct Target {
     /// For people: without user and password.
     pub(crate) name: String,
     pub(crate) config: Config,
+    /// Statements with which every connection that reads or writes begins.
+    pub(crate) settings: String,
     pub(crate) tls: MakeRustlsConnect,
 }
 
@@ -30,8 +38,7 @@ impl Target {
     /// The same database, for a connection on which no statement waits for long for what others have locked.
     pub(crate) fn impatient(&self) -> Target {
         let mut target = self.clone();
-        let options = target.config.get_options().unwrap_or_default().to_owned();
-        target.config.options(format!("{options} -c lock_timeout=250ms"));
+        target.settings.push_str("; SET lock_timeout = '100ms'");
         target
     }
 
@@ -54,9 +61,13 @@ impl Target {
                 ),
             }
         })?;
-        // What the URL says comes last and wins.
-        let own = config.get_options().unwrap_or_default().to_owned();
-        config.options(format!("{SETTINGS} {own}"));
+        let own = config.get_options().unwrap_or_default();
+        let settings: Vec<String> = SETTINGS
+            .iter()
+            .filter(|(name, _)| !own.contains(name))
+            .map(|(name, value)| format!("SET {name} = '{value}'"))
+            .collect();
+        let settings = settings.join("; ");
         if config.get_application_name().is_none() {
             config.application_name("outlast");
         }
@@ -69,7 +80,7 @@ impl Target {
         config.keepalives_retries(3);
         config.tcp_user_timeout(Duration::from_secs(10));
         let tls = tls(config.get_ssl_mode(), root_file.as_deref())?;
-        Ok(Target { name: name(&config), config, tls })
+        Ok(Target { name: name(&config), config, settings, tls })
     }
 }
 
@@ -132,6 +143,16 @@ mod tests {
         ] {
             assert_eq!(ours(url), (expected.to_owned(), file.map(str::to_owned)), "{url}");
         }
+    }
+
+    #[test]
+    fn what_the_url_sets_itself_is_left_alone() {
+        let settings = |url: &str| Target::parse(url).expect("url").settings;
+        let all = settings("postgres://h/d?options=-c%20search_path%3Da");
+        assert_eq!(all.matches("SET ").count(), SETTINGS.len(), "{all}");
+        let own = settings("postgres://h/d?options=-c%20statement_timeout%3D0%20-c%20lock_timeout%3D1s");
+        assert!(!own.contains("statement_timeout") && !own.contains("lock_timeout"), "{own}");
+        assert!(own.contains("idle_in_transaction_session_timeout"), "{own}");
     }
 
     #[test]

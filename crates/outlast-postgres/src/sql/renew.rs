@@ -1,6 +1,6 @@
 //! Renewing leases.
 
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use outlast_core::{OwnerId, RunId};
@@ -28,8 +28,9 @@ const LOOK: &str = "\
 SELECT run_id, epoch, cancel_reason, cancel_at, greatest(coalesce(lease_until, 0) - outlast_now(), 0) FROM runs \
 WHERE run_id = ANY ($2) AND lease_owner = $1";
 
-/// See [`outlast_store::Runs::renew`]. The connection's `lock_timeout` bounds how long one run is waited for, and a sixth of
-/// the lease how long all are. What is locked even then is only looked at: the answer tells how long its lease still runs.
+/// See [`outlast_store::Runs::renew`]. The connection's `lock_timeout` bounds how long one run is waited for at a time, and a
+/// quarter of the lease how long all are, in turn, so that one that stays locked costs the others nothing. What is locked
+/// even then is only looked at: the answer tells how long its lease still runs.
 pub(crate) async fn renew(
     client: &Client,
     owner: &OwnerId,
@@ -37,36 +38,43 @@ pub(crate) async fn renew(
     lease: Duration,
     clock: &dyn Clock,
 ) -> Tried<Vec<Renewed>> {
-    let waits_until = clock.boot_ms().saturating_add(uint(millis(lease)) / 6);
-    let (ids, epochs): (Vec<&str>, Vec<i64>) =
-        claims.iter().map(|(run_id, epoch)| (run_id.as_str(), int(*epoch))).unzip();
-    // The end of a run takes its lease away, so whatever still has one lives.
-    let rows = client.query(FREE, &[&owner.as_str(), &millis(lease), &ids, &epochs]).await?;
-    let mut renewed = rows.iter().map(|row| read(row, lease)).collect::<Tried<Vec<_>>>()?;
-    let done: HashSet<RunId> = renewed.iter().map(|one| one.run_id.clone()).collect();
-    let mut locked = Vec::new();
-    for (run_id, epoch) in claims.iter().filter(|(run_id, _)| !done.contains(run_id)) {
-        if clock.boot_ms() >= waits_until {
-            locked.push((run_id.as_str(), *epoch));
-            continue;
+    let waits_until = clock.boot_ms().saturating_add(uint(millis(lease)) / 4);
+    let mut renewed = Vec::new();
+    let mut left: VecDeque<(&str, i64)> =
+        claims.iter().map(|(run_id, epoch)| (run_id.as_str(), int(*epoch))).collect();
+    while !left.is_empty() {
+        let (ids, epochs): (Vec<&str>, Vec<i64>) = left.iter().copied().unzip();
+        // The end of a run takes its lease away, so whatever still has one lives.
+        for row in client.query(FREE, &[&owner.as_str(), &millis(lease), &ids, &epochs]).await? {
+            let one = read(&row, lease)?;
+            left.retain(|(run_id, _)| *run_id != one.run_id.as_str());
+            renewed.push(one);
         }
-        let values: [Value<'_>; 4] = [&owner.as_str(), &millis(lease), &run_id.as_str(), &int(*epoch)];
+        let Some((run_id, epoch)) = left.pop_front() else {
+            break;
+        };
+        let values: [Value<'_>; 4] = [&owner.as_str(), &millis(lease), &run_id, &epoch];
         match client.query_opt(ONE, &values).await.map_err(Failure::from) {
             Ok(row) => renewed.extend(row.map(|row| read(&row, lease)).transpose()?),
-            Err(failure) if failure.found_it_locked() => locked.push((run_id.as_str(), *epoch)),
+            Err(failure) if failure.found_it_locked() => left.push_back((run_id, epoch)),
             Err(failure) => return Err(failure),
         }
-    }
-    if !locked.is_empty() {
-        let ids: Vec<&str> = locked.iter().map(|(run_id, _)| *run_id).collect();
-        for row in client.query(LOOK, &[&owner.as_str(), &ids]).await? {
-            let held = read(&row, Duration::from_millis(number(&row, 4)?))?;
-            if locked.contains(&(held.run_id.as_str(), held.epoch)) {
-                renewed.push(held);
-            }
+        if clock.boot_ms() >= waits_until {
+            renewed.extend(look(client, owner, &left).await?);
+            break;
         }
     }
     Ok(renewed)
+}
+
+/// How long the leases of these claims still run, where the owner holds them.
+async fn look(client: &Client, owner: &OwnerId, left: &VecDeque<(&str, i64)>) -> Tried<Vec<Renewed>> {
+    let ids: Vec<&str> = left.iter().map(|(run_id, _)| *run_id).collect();
+    let rows = client.query(LOOK, &[&owner.as_str(), &ids]).await?;
+    let held = rows.iter().map(|row| read(row, Duration::from_millis(number(row, 4)?)));
+    let mut held = held.collect::<Tried<Vec<_>>>()?;
+    held.retain(|one| left.contains(&(one.run_id.as_str(), int(one.epoch))));
+    Ok(held)
 }
 
 fn read(row: &Row, lease: Duration) -> Tried<Renewed> {

@@ -1,5 +1,6 @@
 //! The store's own life, and the way to its connections.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -7,10 +8,10 @@ use deadpool_postgres::{Client, Pool};
 use outlast_core::run::ClaimToken;
 use outlast_core::{OwnerId, RunId};
 use outlast_store::{Ports, Signals, Store, StoreError};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::connect::Single;
+use crate::connect::{Single, WAIT};
 use crate::failure::{Failure, unavailable};
 use crate::notify::Sender;
 use crate::sql;
@@ -18,6 +19,8 @@ use crate::sql;
 /// What the tasks of a store share.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
+    /// Those who read take turns, so that however many they are, connections are left for those who write.
+    pub(crate) readers: Arc<Semaphore>,
     /// Renewals have a connection of their own.
     pub(crate) renewals: Single,
     pub(crate) ports: Ports,
@@ -52,12 +55,35 @@ impl Shared {
         self.pool.get().await.map_err(|error| Failure::from(error).told())
     }
 
+    /// A connection to read with.
+    pub(crate) async fn reader(&self) -> Result<Reader, StoreError> {
+        let turn = tokio::select! {
+            biased;
+            turn = Arc::clone(&self.readers).acquire_owned() => turn.map_err(|_| unavailable("the store is closed"))?,
+            () = self.ports.clock.sleep(WAIT) => return Err(unavailable("too many wait to read")),
+        };
+        Ok(Reader { client: self.client().await?, _turn: turn })
+    }
+
     /// Wakes who watches these runs, here and elsewhere.
     pub(crate) fn touched(&self, runs: &[RunId]) {
         for run_id in runs {
             self.signals.run_changed(run_id);
             self.sender.changed(run_id);
         }
+    }
+}
+
+/// A connection for as long as somebody reads.
+pub(crate) struct Reader {
+    client: Client,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Deref for Reader {
+    type Target = Client;
+    fn deref(&self) -> &Client {
+        &self.client
     }
 }
 
@@ -126,7 +152,7 @@ pub(super) async fn release(shared: &Arc<Shared>, token: &ClaimToken) -> Result<
 impl Store for PostgresStore {
     async fn deployment_id(&self) -> Result<String, StoreError> {
         // Asked anew, since whoever asks also wants to know whether the store answers.
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         client.simple_query("SELECT 1").await.map_err(|error| Failure::from(error).told())?;
         Ok(self.shared.deployment_id.clone())
     }

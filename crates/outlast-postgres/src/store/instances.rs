@@ -27,7 +27,7 @@ impl Instances for PostgresStore {
     }
 
     async fn instance(&self, instance: &InstanceId) -> Result<Option<Instance>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::instance(&client, instance).await.map_err(|failure| failure.told())
     }
 
@@ -36,7 +36,7 @@ impl Instances for PostgresStore {
         sandbox_key: &str,
         machine: Option<&str>,
     ) -> Result<Option<Instance>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::find_instance(&client, sandbox_key, machine).await.map_err(|failure| failure.told())
     }
 }

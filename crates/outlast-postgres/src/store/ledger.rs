@@ -14,12 +14,12 @@ impl Ledger for PostgresStore {
         tenant: &Tenant,
         thread: &ThreadId,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::thread_messages(&client, tenant, thread).await.map_err(|failure| failure.told())
     }
 
     async fn run_messages(&self, tenant: &Tenant, run_id: &RunId) -> Result<Vec<MessageRow>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::run_messages(&client, tenant, run_id).await.map_err(|failure| failure.told())
     }
 
@@ -30,7 +30,7 @@ impl Ledger for PostgresStore {
         kind: &str,
         before: &RunId,
     ) -> Result<Option<String>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::last_agent_session(&client, tenant, thread, kind, before).await.map_err(|failure| failure.told())
     }
 }

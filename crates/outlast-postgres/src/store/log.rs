@@ -45,7 +45,7 @@ impl Log for PostgresStore {
         max_events: usize,
         max_bytes: usize,
     ) -> Result<Page, ReadError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::page(&client, tenant, run_id, after, max_events, max_bytes)
             .await
             .map_err(|failure| failure.told())?

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlast_store::{Signals, StoreError};
+use tokio::sync::Semaphore;
 
 use super::handle::{PostgresStore, Shared};
 use crate::config::PostgresConfig;
@@ -26,8 +27,10 @@ impl PostgresStore {
         } else {
             Sender::none()
         };
+        let readers = Arc::new(Semaphore::new((pool.status().max_size / 2).max(1)));
         let shared = Arc::new(Shared {
             pool,
+            readers,
             renewals: Single::new(&target.impatient()),
             ports: config.ports,
             owner: config.owner,

@@ -29,12 +29,12 @@ impl Runs for PostgresStore {
     }
 
     async fn run(&self, tenant: &Tenant, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::run(&client, tenant, run_id).await.map_err(|failure: Failure| failure.told())
     }
 
     async fn list_runs(&self, query: &ListRuns) -> Result<Vec<RunRecord>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::list_runs(&client, query).await.map_err(|failure| failure.told())
     }
 
@@ -43,7 +43,7 @@ impl Runs for PostgresStore {
         tenant: &Tenant,
         thread: &ThreadId,
     ) -> Result<Option<RunRecord>, StoreError> {
-        let client = self.shared.client().await?;
+        let client = self.shared.reader().await?;
         sql::find_active_run(&client, tenant, thread).await.map_err(|failure| failure.told())
     }
 

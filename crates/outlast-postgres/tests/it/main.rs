@@ -13,6 +13,7 @@ mod frozen;
 mod lost;
 mod migrate;
 mod notify;
+mod readers;
 mod refused;
 mod renewals;
 mod settings;

@@ -64,7 +64,7 @@ async function another(end, how) {
 async function forLong() {
   const runs = []
   for (const adapter of FETCH) {
-    const where = { adapter, at: proxy.through(`long-${adapter}`), thread: `long-${adapter}`, persistence: true }
+    const where = { adapter, at: proxy.through(`long-${adapter}`), thread: `long-${adapter}` }
     runs.push({ ...where, ...(await started(where, 7)) })
   }
   proxy.down = true
@@ -75,29 +75,29 @@ async function forLong() {
     assert.equal(client.getStatus(), 'error')
   }
   proxy.down = false
-  for (const { client, seen, until, thread } of runs) {
-    open(seen.run)
-    // What a page does that is left and opened again.
-    client.detach()
-    seen.chunks.length = 0
-    client.attach()
-    await until('the end', ({ chunks }) => chunks.length === EVENTS && !client.getIsLoading())
-    sameEvents(seen.chunks, await stored(seen.run), thread)
-    sameTranscript((await hydrated(server, thread)).messages, client.getMessages(), thread)
-  }
+  for (const { seen, ...where } of runs) await reopened(where, seen.run, 7)
+}
+
+/** Opens the thread as a page does that is mounted again, and follows the run, which has printed so many lines, to its end. */
+async function reopened({ adapter, at, thread }, run, lines) {
+  const { client, seen, until } = chat({ adapter, at, thread, persistence: true })
+  client.attach()
+  await until('the prefix', ({ chunks }) => chunks.length === lines + 2)
+  open(run)
+  await until('the end', ({ chunks }) => chunks.length === EVENTS && !client.getIsLoading())
+  sameEvents(seen.chunks, await stored(run), thread)
+  assert.deepEqual(seen.errors, [], thread)
+  sameTranscript(client.getMessages(), (await hydrated(server, thread)).messages, thread)
 }
 
 /** A connection lost before the first event is an error to the client; the run is there. */
 async function atOnce(adapter) {
   const thread = `once-${adapter}`
-  const where = { adapter, thread, at: proxy.through(thread, [{ events: 0, how: 'fin' }]), persistence: true }
-  const { client, seen, until } = chat(where)
-  await client.sendMessage('play tour')
+  const where = { adapter, thread, at: proxy.through(thread, [{ events: 0, how: 'fin' }]) }
+  const { client, seen } = chat(where)
+  await client.sendMessage('play tour gated')
   assert.deepEqual(seen.errors.map(({ name }) => name), ['StreamReadError'])
-  seen.chunks.length = 0
-  client.attach()
-  await until('the end', ({ chunks }) => chunks.length === EVENTS || !client.getIsLoading())
-  sameTranscript(client.getMessages(), (await hydrated(server, thread)).messages, thread)
+  await reopened(where, seen.run, 0)
 }
 
 await main(async () => {

@@ -2,11 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { browser } from './lib/browser.mjs'
-import { built } from './lib/expect.mjs'
+import { lab } from './lib/clients.mjs'
+import { built, sameEvents } from './lib/expect.mjs'
 import { ended, eventually, main, open, server, serverWithToken, stored } from './lib/host.mjs'
+import { Proxy } from './lib/proxy.mjs'
 import { agrees, following, names, rendered, say, settled, shown, shows, site } from './lib/site.mjs'
 
-const chromium = await browser()
+const elsewhere = await new Proxy(server).listen()
+const chromium = await browser('pages.test:80', new URL(elsewhere.origin).host)
 
 /** The thread's nth run, once it is there. */
 const runOf = (thread, n) =>
@@ -133,6 +136,22 @@ async function withToken() {
   await strange.close()
 }
 
+/** A page of an origin that is not the server's, but that its configuration names; and of one that it does not. */
+async function ofAnotherOrigin() {
+  const { send, join, adapters } = await lab(chromium, elsewhere, 'http://pages.test')
+  for (const adapter of adapters) {
+    const { run, chunks, errors } = await send({ adapter, at: server, thread: `elsewhere-${adapter}`, text: 'play tour' })
+    const log = await stored(run)
+    sameEvents(chunks, log, adapter)
+    sameEvents((await join({ adapter, at: server, run })).chunks, log, adapter)
+    assert.deepEqual(errors, [], adapter)
+  }
+  const strange = await lab(chromium, elsewhere, elsewhere.origin)
+  const [adapter] = strange.adapters
+  const { chunks, error } = await strange.join({ adapter, at: server, run: 'any' })
+  assert.deepEqual([chunks, error.name], [[], 'StreamReadError'])
+}
+
 await main(async () => {
   const variants = names.flatMap((name) => /^connection\.?(.*)\.ts$/.exec(name)?.[1] ?? [])
   assert.deepEqual(variants, ['', 'ndjson', 'xhr', 'xhr-ndjson', 'token'])
@@ -140,5 +159,6 @@ await main(async () => {
   await Promise.all(untold.map(story))
   await again()
   await withToken()
+  await ofAnotherOrigin()
   await chromium.close()
 })

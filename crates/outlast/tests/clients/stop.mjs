@@ -82,10 +82,18 @@ async function busy(adapter) {
   sameTranscript((await hydrated(server, where.thread)).messages, first.client.getMessages(), where.thread)
 }
 
+/** The agent that a client names. */
+async function named() {
+  const { client, seen } = chat({ adapter: FETCH[0], at: server, thread: 'named', forwardedProps: { agent: 'other' } })
+  await client.sendMessage('play brief')
+  assert.equal((await ended(seen.run)).agent, 'other')
+}
+
 await main(async () => {
   for (const adapter of FETCH) {
     // Before anything was said, within a text, within thoughts, within a call's arguments, before its result.
     for (const lines of [0, 2, 8, 13, 15]) await stopped(adapter, lines)
     await busy(adapter)
   }
+  await named()
 })

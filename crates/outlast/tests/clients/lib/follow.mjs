@@ -55,7 +55,12 @@ export function chat({ adapter, at, options, thread, ...more }) {
   /** Resolves once this holds of what was seen. */
   const until = (what, holds) =>
     new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error(`waited in vain: ${what}`)), 60_000)
+      const inVain = () => {
+        const { errors, run } = seen
+        const told = JSON.stringify({ thread, run, events: seen.chunks.length, errors, status: client.getStatus() })
+        reject(new Error(`waited in vain: ${what}; ${told}`))
+      }
+      const late = setTimeout(inVain, 60_000)
       const check = () => {
         if (!holds(seen, client)) return
         clearTimeout(late)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::stage::Stage;
 
 /// A script that asks for nothing for so long hangs.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(240);
 
 struct Script(Child);
 

@@ -64,9 +64,16 @@ impl Stage {
         fs::create_dir(bench.path().join("gates")).expect("gates");
         let path = |name: &str| bench.path().join(name).to_str().expect("utf-8").to_owned();
         let (agent, gates, scripts) = (path("clients/agent.sh"), path("gates"), path("clients/scripts"));
+        let agent = |name: &str| {
+            format!(
+                "[agents.{name}]\nkind = \"command\"\nargv = [\"sh\", {agent:?}]\n\
+                 env = {{ GATES = {gates:?}, SCRIPTS = {scripts:?} }}\n"
+            )
+        };
         let config = format!(
-            "[driver]\nlease = \"1500ms\"\n[agents.scripted]\nkind = \"command\"\nargv = [\"sh\", {agent:?}]\n\
-             env = {{ GATES = {gates:?}, SCRIPTS = {scripts:?} }}\n"
+            "[driver]\nlease = \"1500ms\"\n[serve]\ncors_origins = [\"http://pages.test\"]\n{}{}",
+            agent("scripted"),
+            agent("other")
         );
         fs::write(bench.data_dir().join("outlast.toml"), config).expect("configuration");
         let mut stage = Stage { bench, server: None, second: None, url: String::new(), chromium: None };

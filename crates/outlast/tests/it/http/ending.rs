@@ -126,7 +126,8 @@ fn in_the_middle_of_requests() {
     let runs = gone.into_inner().expect("lock");
     for run in &runs {
         let events = Stream::of(site.post("/api/chat", &work(run))).whole();
-        site.check_all(run, &events);
+        assert!(events.iter().any(|event| event.json.contains("\"hi\\n\"")), "{run}: {events:?}");
+        assert_eq!(site.run(run)["status"], "completed", "{run}");
         let starts =
             std::fs::read_to_string(site.bench.workspace().join(format!("starts-{run}"))).expect("starts");
         assert_eq!(starts, "start\n", "{run}");

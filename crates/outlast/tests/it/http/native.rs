@@ -8,13 +8,12 @@ use super::client::{Ask, End, Item, Stream};
 use super::site::{Site, gated};
 use crate::support::{eventually, gated_agent};
 
-fn names(stream: &Stream) -> Vec<&str> {
-    let name = |item: &'_ Item| match item {
+fn names(stream: &Stream) -> Vec<String> {
+    let name = |item: &Item| match item {
         Item::Named(name, _) => Some(name.clone()),
         _ => None,
     };
-    let names: Vec<String> = stream.items.iter().filter_map(name).collect();
-    names.into_iter().map(|name| &*name.leak()).collect()
+    stream.items.iter().filter_map(name).collect()
 }
 
 fn statuses(stream: &Stream) -> Vec<Value> {

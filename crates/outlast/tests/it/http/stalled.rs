@@ -19,7 +19,7 @@ fn they_slow_nobody_cost_little_and_miss_nothing() {
     let site = Site::new();
     site.bench.open_gate();
     // What a server needs once for a run of this kind.
-    site.start("first", &much(MUCH / 4)).whole();
+    site.start("first", &much(MUCH / 8)).whole();
     std::fs::remove_file(site.bench.workspace().join("gate-is-open")).expect("the gate");
 
     let mut reading = site.start("r", &much(MUCH));
