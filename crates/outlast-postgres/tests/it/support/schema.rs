@@ -96,7 +96,9 @@ impl Drop for Schema {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
             runtime.block_on(async {
                 let admin = connect(&server()).await;
-                let _ = admin.batch_execute(&format!("DROP SCHEMA {name} CASCADE")).await;
+                // A test that failed may have left something locked.
+                let drop = format!("SET lock_timeout = '10s'; DROP SCHEMA {name} CASCADE");
+                let _ = admin.batch_execute(&drop).await;
             });
             runtime.shutdown_timeout(Duration::from_secs(1));
         });

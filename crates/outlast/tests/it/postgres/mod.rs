@@ -1,7 +1,5 @@
 //! Several processes, and hosts that do not reach each other's sandboxes, on one PostgreSQL.
 
-#![allow(clippy::disallowed_methods, reason = "how long a takeover and a Stop take is the promise")]
-
 mod away;
 #[path = "../../../../outlast-postgres/tests/it/support/cluster.rs"]
 #[allow(dead_code, reason = "shared with the tests of the store, which use more of it")]
