@@ -3,7 +3,6 @@
 mod agent;
 mod check;
 mod clock;
-mod dice;
 mod gate;
 mod history;
 mod hosts;

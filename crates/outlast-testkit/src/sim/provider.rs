@@ -12,10 +12,10 @@ use outlast_sandbox::{
     ProviderError,
 };
 
-use super::dice::Dice;
 use super::gate::Gate;
 use super::plan::Plan;
 use super::sandboxes::{Look, Sandboxes};
+use crate::dice::Dice;
 
 /// A provider that every host reaches, and that does not always answer.
 #[derive(Debug, Clone)]

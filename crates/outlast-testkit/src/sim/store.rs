@@ -15,10 +15,10 @@ use outlast_store::{
 };
 
 use super::clock::Time;
-use super::dice::Dice;
 use super::gate::Gate;
 use super::history::History;
 use super::plan::Plan;
+use crate::dice::Dice;
 
 /// A store that is slow, fails, or does what it is told and says that it has failed.
 #[derive(Debug)]

@@ -13,13 +13,13 @@ use outlast_store::{MemoryStore, Ports};
 use super::agent::Script;
 use super::check;
 use super::clock::{HostClock, Time};
-use super::dice::Dice;
 use super::gate::Life;
 use super::history::History;
 use super::hosts::SimHost;
 use super::plan::Plan;
 use super::sandboxes::Sandboxes;
 use super::viewer::{Viewed, timeout, view};
+use crate::dice::Dice;
 
 /// What a simulation has shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,7 +13,8 @@ pub struct Schema {
     pub url: String,
 }
 
-fn server() -> String {
+/// The PostgreSQL of the tests.
+pub fn server() -> String {
     std::env::var("OUTLAST_TEST_POSTGRES")
         .unwrap_or_else(|_| "postgres://postgres@127.0.0.1:5432/postgres".to_owned())
 }

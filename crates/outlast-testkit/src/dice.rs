@@ -6,7 +6,7 @@ use outlast_store::Entropy;
 
 /// One stream of chance. Who shares a seed and draws in the same order draws the same.
 #[derive(Debug, Clone)]
-pub(super) struct Dice(Arc<Mutex<fastrand::Rng>>);
+pub(crate) struct Dice(Arc<Mutex<fastrand::Rng>>);
 
 impl Dice {
     pub fn new(seed: u64) -> Dice {
