@@ -138,6 +138,7 @@ impl Host {
             spec,
             digest,
             owner: host.owner.clone(),
+            nonce: host.ports.entropy.nonce(),
             lease: host.options.lease,
             detached_ttl: start.detached_ttl,
             on_disconnect: start.on_disconnect,

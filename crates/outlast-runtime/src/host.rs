@@ -6,7 +6,7 @@ use outlast_agents::Agent;
 use outlast_core::run::{ClaimToken, Purpose, RunRecord};
 use outlast_core::{OwnerId, RunId, Tenant};
 use outlast_sandbox::Provider;
-use outlast_store::{ClaimError, Claimed, Ports, Store, StoreError};
+use outlast_store::{Claim, ClaimError, Claimed, Ports, Store, StoreError};
 
 use crate::claim::{Claims, Held, renew_for_ever};
 use crate::hold::{Hold, WritesAway};
@@ -138,16 +138,25 @@ impl Inner {
         }
     }
 
-    /// Claims the run, or tells why not. Waits for a store that is away.
+    /// Claims the run, or tells why not. Waits for a store that is away; a claim whose answer was lost is granted when it
+    /// is asked for again.
     pub(crate) async fn claim(
         &self,
         run_id: &RunId,
         purpose: Purpose,
     ) -> Result<(Held, RunRecord), ClaimError> {
         let mut hold = self.hold();
+        let request = Claim {
+            run_id: run_id.clone(),
+            owner: self.owner.clone(),
+            nonce: self.ports.entropy.nonce(),
+            purpose,
+            lease: self.options.lease,
+            detached_for: None,
+        };
         loop {
             let asked_at = self.ports.clock.boot_ms();
-            match self.store.claim(run_id, &self.owner, purpose, self.options.lease).await {
+            match self.store.claim(request.clone()).await {
                 Ok(claimed) => {
                     hold.done();
                     return Ok(self.held(claimed, asked_at));

@@ -95,6 +95,7 @@ impl Bench {
             },
             digest: String::new(),
             owner: self.owner.clone(),
+            nonce: SystemEntropy.nonce(),
             lease: Duration::from_secs(600),
             detached_ttl: None,
             on_disconnect: OnDisconnect::Detach,

@@ -1,6 +1,6 @@
 //! One error for each operation.
 
-use outlast_core::decide::{AcceptRefusal, ClaimRefusal, Fenced};
+use outlast_core::decide::{AcceptRefusal, ClaimRefusal, EndRefusal, Fenced, WriteRefusal};
 use outlast_core::{ErrorCode, InstanceId, RunId, Seq};
 
 /// The store could not do its work.
@@ -152,4 +152,25 @@ pub enum InstanceError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<WriteRefusal> for AppendError {
+    fn from(refusal: WriteRefusal) -> Self {
+        match refusal {
+            WriteRefusal::Fenced(fenced) => fenced.into(),
+            WriteRefusal::TailMoved { expected, actual } => AppendError::TailMoved { expected, actual },
+        }
+    }
+}
+
+impl From<EndRefusal> for FinishError {
+    fn from(refusal: EndRefusal) -> Self {
+        match refusal {
+            EndRefusal::Write(WriteRefusal::Fenced(fenced)) => fenced.into(),
+            EndRefusal::Write(WriteRefusal::TailMoved { expected, actual }) => {
+                FinishError::TailMoved { expected, actual }
+            }
+            EndRefusal::Cancelled(cancel) => FinishError::Cancelled(cancel),
+        }
+    }
 }

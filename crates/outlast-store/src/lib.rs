@@ -19,8 +19,8 @@ pub use error::{
 pub use memory::MemoryStore;
 pub use ports::{Clock, Entropy, Ports, SystemClock, SystemEntropy};
 pub use requests::{
-    Accept, Accepted, Append, Appended, CancelOutcome, Claimed, Finish, Finished, Instance, InstanceState,
-    ListRuns, LogEnd, MessageRow, NewEvent, Page, PresenceUntil, Renewed, StoredEvent,
+    Accept, Accepted, Append, Appended, CancelOutcome, Claim, Claimed, Finish, Finished, Instance,
+    InstanceState, ListRuns, LogEnd, MessageRow, NewEvent, Page, PresenceUntil, Renewed, StoredEvent,
 };
 pub use roles::{Instances, Ledger, Log, Runs, Store};
 pub use signal::{Signal, Signals};

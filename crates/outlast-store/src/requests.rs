@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_core::decide::EndVerdict;
 use outlast_core::event::{Chunk, Origin};
 use outlast_core::run::{
-    Cancel, CancelReason, ClaimToken, Cursor, LaunchSpec, OnDisconnect, RunRecord, Status, Usage,
+    Cancel, CancelReason, ClaimToken, Cursor, LaunchSpec, OnDisconnect, Purpose, RunRecord, Status, Usage,
 };
 use outlast_core::transcript::Message;
 use outlast_core::{InstanceId, Nonce, OwnerId, RunId, Seq, Tenant, ThreadId};
@@ -27,6 +27,9 @@ pub struct Accept {
     pub digest: String,
     /// Who accepts it, and thereby holds the claim of epoch 1.
     pub owner: OwnerId,
+    /// Drawn for this request; it becomes that claim's. The same request again, while the claim is current, is answered
+    /// as the first was.
+    pub nonce: Nonce,
     /// For how long that claim's lease runs.
     pub lease: Duration,
     /// How long it may go on without a viewer; none: for ever.
@@ -46,6 +49,24 @@ pub enum Accepted {
     New(Box<Claimed>),
     /// The same request was made before. Nothing was written.
     Existing(Box<RunRecord>),
+}
+
+/// A wish for a claim. See [`crate::Runs::claim`].
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// The run.
+    pub run_id: RunId,
+    /// Who would hold it.
+    pub owner: OwnerId,
+    /// Drawn for this request; it becomes the claim's. The same request again, while the claim is current, is granted
+    /// with the same epoch and a lease from now.
+    pub nonce: Nonce,
+    /// What for.
+    pub purpose: Purpose,
+    /// For how long its lease runs.
+    pub lease: Duration,
+    /// Only where nobody has watched the run for at least so long.
+    pub detached_for: Option<Duration>,
 }
 
 /// A granted claim.

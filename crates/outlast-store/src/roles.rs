@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::run::{CancelReason, ClaimToken, Purpose, RunRecord};
+use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
 
 use crate::{
-    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, ClaimError, Claimed, Finish,
-    FinishError, Finished, Instance, InstanceError, InstanceState, ListRuns, MessageRow, NewEvent, Page,
-    PresenceUntil, ReadError, Renewed, Signal, StoreError,
+    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, Claim, ClaimError, Claimed,
+    Finish, FinishError, Finished, Instance, InstanceError, InstanceState, ListRuns, MessageRow, NewEvent,
+    Page, PresenceUntil, ReadError, Renewed, Signal, StoreError,
 };
 
 /// Run records, claims, cancels and presence.
@@ -33,15 +33,9 @@ pub trait Runs: Send + Sync {
         thread: &ThreadId,
     ) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Grants the claim: epoch + 1, a fresh nonce and a lease of this length, in one conditional write decided by
+    /// Grants the claim: epoch + 1 and a lease of the wanted length, in one conditional write decided by
     /// [`outlast_core::decide::claim`]. A refusal writes nothing.
-    async fn claim(
-        &self,
-        run_id: &RunId,
-        owner: &OwnerId,
-        purpose: Purpose,
-        lease: Duration,
-    ) -> Result<Claimed, ClaimError>;
+    async fn claim(&self, request: Claim) -> Result<Claimed, ClaimError>;
 
     /// Lengthens the leases of these claims (run and epoch) to this length from now, where the owner still holds them,
     /// and tells which these are. A claim that is missing from the answer is lost, or its run has ended. A claim that the

@@ -1,6 +1,6 @@
 //! May this run be accepted?
 
-use crate::{RunId, ThreadId};
+use crate::{Nonce, OwnerId, RunId, ThreadId};
 
 /// The run that already has the requested id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct ExistingRun {
     pub thread_id: ThreadId,
     /// The digest of its request.
     pub digest: String,
+    /// Who holds its claim or held it last, and with which nonce; none once it was given back or has ended.
+    pub claim: Option<(OwnerId, Nonce)>,
 }
 
 /// What the store knows at the moment of the accept.
@@ -22,11 +24,33 @@ pub struct AcceptFacts {
     pub workspace_run: Option<RunId>,
 }
 
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcceptAsk<'a> {
+    /// The run.
+    pub run_id: &'a RunId,
+    /// Its thread.
+    pub thread_id: &'a ThreadId,
+    /// Whether the caller chose the thread. One that was left to Outlast is no reason to differ.
+    pub thread_chosen: bool,
+    /// The digest of the request.
+    pub digest: &'a str,
+    /// The lent directory.
+    pub workspace: Option<&'a str>,
+    /// Who would hold the claim.
+    pub owner: &'a OwnerId,
+    /// Drawn for this request, so that the same request again is known.
+    pub nonce: &'a Nonce,
+}
+
 /// What the accept does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceptDecision {
     /// The request was made before: show its run, start nothing.
     Existing,
+    /// This very request was carried out before and its claim is current: the answer was lost, or comes twice. The claim
+    /// is the caller's, and its lease begins anew.
+    Again,
     /// Record a new run.
     New,
 }
@@ -63,30 +87,30 @@ pub enum AcceptRefusal {
     },
 }
 
-/// Decides. `thread` is none where the caller left the thread to Outlast, which then is no reason to differ.
-pub fn accept(
-    facts: &AcceptFacts,
-    run_id: &RunId,
-    thread_id: &ThreadId,
-    thread_chosen: bool,
-    digest: &str,
-    workspace: Option<&str>,
-) -> Result<AcceptDecision, AcceptRefusal> {
+/// Decides.
+pub fn accept(facts: &AcceptFacts, ask: &AcceptAsk<'_>) -> Result<AcceptDecision, AcceptRefusal> {
     if let Some(existing) = &facts.existing {
-        let differs = if thread_chosen && existing.thread_id != *thread_id {
+        let differs = if ask.thread_chosen && existing.thread_id != *ask.thread_id {
             "another thread"
-        } else if existing.digest != digest {
+        } else if existing.digest != ask.digest {
             "another agent, input or workspace"
+        } else if existing
+            .claim
+            .as_ref()
+            .is_some_and(|(owner, nonce)| (owner, nonce) == (ask.owner, ask.nonce))
+        {
+            return Ok(AcceptDecision::Again);
         } else {
             return Ok(AcceptDecision::Existing);
         };
-        return Err(AcceptRefusal::RunIdConflict { run_id: run_id.clone(), differs });
+        return Err(AcceptRefusal::RunIdConflict { run_id: ask.run_id.clone(), differs });
     }
     if let Some(run_id) = &facts.thread_run {
-        return Err(AcceptRefusal::ThreadBusy { thread_id: thread_id.clone(), run_id: run_id.clone() });
+        let thread_id = ask.thread_id.clone();
+        return Err(AcceptRefusal::ThreadBusy { thread_id, run_id: run_id.clone() });
     }
     if let Some(run_id) = &facts.workspace_run {
-        let path = workspace.unwrap_or_default().to_owned();
+        let path = ask.workspace.unwrap_or_default().to_owned();
         return Err(AcceptRefusal::WorkspaceBusy { path, run_id: run_id.clone() });
     }
     Ok(AcceptDecision::New)
@@ -100,7 +124,11 @@ mod tests {
     fn table() {
         let run = |text: &str| RunId::new(text).expect("id");
         let thread = |text: &str| ThreadId::new(text).expect("id");
-        let existing = Some(ExistingRun { thread_id: thread("t"), digest: "d".into() });
+        let (me, nonce) = (OwnerId::new("me").expect("id"), Nonce::from_stored("mine"));
+        let claim =
+            |owner: &str, nonce: &str| Some((OwnerId::new(owner).expect("id"), Nonce::from_stored(nonce)));
+        let found = |claim| Some(ExistingRun { thread_id: thread("t"), digest: "d".into(), claim });
+        let existing = found(claim("me", "earlier"));
         let facts = |existing: &Option<ExistingRun>,
                      thread_run: Option<&str>,
                      workspace_run: Option<&str>| AcceptFacts {
@@ -109,11 +137,31 @@ mod tests {
             workspace_run: workspace_run.map(run),
         };
         let ask = |facts: AcceptFacts, on: &str, chosen, digest| {
-            accept(&facts, &run("r"), &thread(on), chosen, digest, Some("/w"))
+            let (run_id, thread_id) = (&run("r"), &thread(on));
+            let workspace = Some("/w");
+            accept(
+                &facts,
+                &AcceptAsk {
+                    run_id,
+                    thread_id,
+                    thread_chosen: chosen,
+                    digest,
+                    workspace,
+                    owner: &me,
+                    nonce: &nonce,
+                },
+            )
         };
         // The same request again wins over everything, also while the run is live on the thread.
         assert_eq!(ask(facts(&existing, Some("r"), Some("r")), "t", true, "d"), Ok(AcceptDecision::Existing));
         assert_eq!(ask(facts(&existing, None, None), "minted", false, "d"), Ok(AcceptDecision::Existing));
+        for (claim, expected) in [
+            (None, AcceptDecision::Existing),
+            (claim("another", "mine"), AcceptDecision::Existing),
+            (claim("me", "mine"), AcceptDecision::Again),
+        ] {
+            assert_eq!(ask(facts(&found(claim), Some("r"), None), "t", true, "d"), Ok(expected));
+        }
         assert!(matches!(
             ask(facts(&existing, None, None), "other", true, "d"),
             Err(AcceptRefusal::RunIdConflict { differs: "another thread", .. })

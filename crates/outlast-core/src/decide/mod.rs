@@ -1,15 +1,17 @@
 //! The decisions, as pure functions over plain data. I/O crates gather the facts, ask here, and carry out the answer.
 
 mod accept;
+mod append;
 mod cancel;
 mod claim;
 mod end;
 mod follow;
 mod presence;
 
-pub use accept::{AcceptDecision, AcceptFacts, AcceptRefusal, ExistingRun, accept};
+pub use accept::{AcceptAsk, AcceptDecision, AcceptFacts, AcceptRefusal, ExistingRun, accept};
+pub use append::{EndRefusal, WriteDecision, WriteFacts, WriteRefusal};
 pub use cancel::{CancelDecision, cancel};
-pub use claim::{ClaimFacts, ClaimRefusal, Fenced, Lease, claim, fence};
+pub use claim::{ClaimAsk, ClaimFacts, ClaimRefusal, Fenced, Grant, Lease, claim};
 pub use end::{EndVerdict, Ending, end};
 pub use follow::{Next, SandboxFacts, next, silent};
 pub use presence::detached_since;

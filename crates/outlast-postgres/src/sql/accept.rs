@@ -1,9 +1,9 @@
 //! Accepting a run.
 
-use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun};
+use outlast_core::decide::{self, AcceptAsk, AcceptDecision, AcceptFacts, ExistingRun};
 use outlast_core::event::Origin;
 use outlast_core::run::{ClaimToken, Phase, Status};
-use outlast_core::{RunId, ThreadId};
+use outlast_core::{Nonce, OwnerId, RunId, ThreadId};
 use outlast_store::{Accept, AcceptError, Accepted, Claimed, NewEvent};
 
 use super::append::{refuse_terminal, write_events};
@@ -20,24 +20,43 @@ pub(crate) async fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accept
     }
     let workspace = request.spec.workspace.as_ref();
     let (facts, existing) = facts(tx, request).await?;
-    let decision = decide::accept(
-        &facts,
-        &request.run_id,
-        &request.thread_id,
-        request.thread_chosen,
-        &request.digest,
-        workspace.map(|workspace| workspace.path.as_str()),
-    );
-    match (decision, existing) {
-        (Err(refusal), _) => Ok(Err(refusal.into())),
+    let ask = AcceptAsk {
+        run_id: &request.run_id,
+        thread_id: &request.thread_id,
+        thread_chosen: request.thread_chosen,
+        digest: &request.digest,
+        workspace: workspace.map(|workspace| workspace.path.as_str()),
+        owner: &request.owner,
+        nonce: &request.nonce,
+    };
+    let run = match (decide::accept(&facts, &ask), existing) {
+        (Err(refusal), _) => return Ok(Err(refusal.into())),
         (Ok(AcceptDecision::Existing), Some(run)) => {
-            Ok(Ok(Accepted::Existing(Box::new(record::existing(tx, run).await?))))
+            return Ok(Ok(Accepted::Existing(Box::new(record::existing(tx, run).await?))));
         }
-        (Ok(_), _) => {
-            let claimed = insert(tx, request).await?;
-            Ok(Ok(Accepted::New(Box::new(claimed))))
+        (Ok(AcceptDecision::Again), Some(run)) => {
+            lengthen(tx, run, request).await?;
+            run
         }
-    }
+        (Ok(_), _) => insert(tx, request).await?,
+    };
+    let token = ClaimToken {
+        run_id: request.run_id.clone(),
+        owner: request.owner.clone(),
+        epoch: 1,
+        nonce: request.nonce.clone(),
+    };
+    Ok(Ok(Accepted::New(Box::new(Claimed { token, run: record::existing(tx, run).await? }))))
+}
+
+/// Begins the lease of the first claim anew, unless it is another's by now: then the caller is told so by its first write.
+async fn lengthen(tx: &Tx<'_>, run: i64, request: &Accept) -> Tried<()> {
+    tx.write(
+        "UPDATE runs SET lease_until = outlast_now() + $2 WHERE run = $1 AND lease_nonce = $3",
+        &[&run, &millis(request.lease), &request.nonce.as_str()],
+    )
+    .await?;
+    Ok(())
 }
 
 async fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
@@ -65,7 +84,7 @@ async fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>
     // that is asked for, and then it is to be found here.
     let found = tx
         .maybe(
-            "SELECT run, tenant, thread_id, digest FROM runs WHERE run_id = $1",
+            "SELECT run, tenant, thread_id, digest, lease_owner, lease_nonce FROM runs WHERE run_id = $1",
             &[&request.run_id.as_str()],
         )
         .await?;
@@ -74,11 +93,14 @@ async fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>
         // Another tenant's run is another request, whatever it asked for, and nothing of it is told.
         Some(row) if get::<&str>(row, 1)? != request.tenant.as_str() => {
             let digest = format!("not {}", request.digest);
-            (Some(ExistingRun { thread_id: request.thread_id.clone(), digest }), None)
+            (Some(ExistingRun { thread_id: request.thread_id.clone(), digest, claim: None }), None)
         }
         Some(row) => {
             let thread_id = parsed("thread id", ThreadId::new(get::<&str>(row, 2)?))?;
-            (Some(ExistingRun { thread_id, digest: get(row, 3)? }), Some(get(row, 0)?))
+            let owner = get::<Option<&str>>(row, 4)?;
+            let owner = owner.map(|owner| parsed("owner", OwnerId::new(owner))).transpose()?;
+            let claim = owner.zip(get::<Option<String>>(row, 5)?.map(Nonce::from_stored));
+            (Some(ExistingRun { thread_id, digest: get(row, 3)?, claim }), Some(get(row, 0)?))
         }
     };
     let run_id = |row: Option<tokio_postgres::Row>| {
@@ -90,8 +112,7 @@ async fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>
     ))
 }
 
-async fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<Claimed> {
-    let nonce = tx.entropy.nonce();
+async fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<i64> {
     let secret = tx.entropy.exit_secret();
     let workspace = request.spec.workspace.as_ref();
     let row = tx
@@ -114,7 +135,7 @@ async fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<Claimed> {
                 &request.detached_ttl.map(millis),
                 &request.on_disconnect.as_str(),
                 &request.owner.as_str(),
-                &nonce.as_str(),
+                &request.nonce.as_str(),
                 &millis(request.lease),
                 &int(request.events.len() as u64),
                 &request.spec.kind,
@@ -130,8 +151,5 @@ async fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<Claimed> {
     let first = -(request.messages.len() as i64);
     write_messages(tx, run, (first..).zip(&request.messages)).await?;
     tx.touch(&request.run_id);
-    Ok(Claimed {
-        token: ClaimToken { run_id: request.run_id.clone(), owner: request.owner.clone(), epoch: 1, nonce },
-        run: record::existing(tx, run).await?,
-    })
+    Ok(run)
 }

@@ -2,7 +2,7 @@
 
 use deadpool_postgres::Client;
 use outlast_core::Seq;
-use outlast_core::decide::Fenced;
+use outlast_core::decide::{Fenced, WriteDecision};
 use outlast_core::event::{EventKind, Origin};
 use outlast_core::run::{ClaimToken, Phase};
 use outlast_store::{Append, AppendError, Appended, NewEvent, StoreError};
@@ -67,15 +67,10 @@ pub(crate) async fn append(tx: &Tx<'_>, request: &Append) -> Tried<Result<Append
     let Some(head) = Head::lock(tx, run_id).await? else {
         return Ok(Err(Fenced::RunNotFound(run_id.clone()).into()));
     };
-    // Before the fence: what was committed was committed, whoever holds the claim since.
-    if head.last_batch.as_deref() == Some(request.batch.as_str()) {
-        return Ok(Ok(Appended { tail: Seq(head.tail) }));
-    }
-    if let Err(fenced) = head.fenced(&request.token) {
-        return Ok(Err(fenced.into()));
-    }
-    if head.tail != request.expected_tail.0 {
-        return Ok(Err(AppendError::TailMoved { expected: request.expected_tail, actual: Seq(head.tail) }));
+    match head.facts.append(&request.token, &request.batch, request.expected_tail) {
+        Ok(WriteDecision::Write) => {}
+        Ok(WriteDecision::Written) => return Ok(Ok(Appended { tail: head.facts.tail })),
+        Err(refusal) => return Ok(Err(refusal.into())),
     }
     let tail = write_append(tx, &head, request).await?;
     tx.touch(run_id);
@@ -95,17 +90,13 @@ pub(crate) async fn launched(
     let Some(head) = Head::lock(tx, &token.run_id).await? else {
         return Ok(Err(Fenced::RunNotFound(token.run_id.clone()).into()));
     };
-    if let Err(fenced) = head.fenced(token) {
-        return Ok(Err(fenced.into()));
+    match head.facts.launched(token, expected_tail, head.phase == Phase::Launched) {
+        Ok(WriteDecision::Write) => {}
+        Ok(WriteDecision::Written) => return Ok(Ok(Appended { tail: head.facts.tail })),
+        Err(refusal) => return Ok(Err(refusal.into())),
     }
-    if head.phase == Phase::Launched {
-        return Ok(Ok(Appended { tail: Seq(head.tail) }));
-    }
-    if head.tail != expected_tail.0 {
-        return Ok(Err(AppendError::TailMoved { expected: expected_tail, actual: Seq(head.tail) }));
-    }
-    write_events(tx, head.run, head.tail, events).await?;
-    let tail = head.tail + events.len() as u64;
+    write_events(tx, head.run, head.facts.tail.0, events).await?;
+    let tail = head.facts.tail.0 + events.len() as u64;
     tx.write(
         "UPDATE runs SET phase = 'launched', tail = $2, last_batch = NULL WHERE run = $1",
         &[&head.run, &int(tail)],
@@ -125,10 +116,10 @@ pub(crate) fn refuse_terminal(mut kinds: impl Iterator<Item = EventKind>) -> Res
 
 /// Writes what an append carries. Everything is decided before.
 pub(super) async fn write_append(tx: &Tx<'_>, head: &Head, request: &Append) -> Tried<Seq> {
-    write_events(tx, head.run, head.tail, &request.events).await?;
+    write_events(tx, head.run, head.facts.tail.0, &request.events).await?;
     let messages = request.messages.iter().map(|(ordinal, message)| (int(ordinal.0), message));
     write_messages(tx, head.run, messages).await?;
-    let tail = head.tail + request.events.len() as u64;
+    let tail = head.facts.tail.0 + request.events.len() as u64;
     tx.write(
         "UPDATE runs SET tail = $2, last_batch = $3, cursor = coalesce($4, cursor), \
          agent_session = coalesce($5, agent_session) WHERE run = $1",

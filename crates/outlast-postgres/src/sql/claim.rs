@@ -1,51 +1,54 @@
 //! Claims.
 
-use std::time::Duration;
-
-use outlast_core::decide::{self, ClaimFacts, ClaimRefusal, Lease};
-use outlast_core::run::{ClaimToken, Purpose};
+use outlast_core::decide::{self, ClaimAsk, ClaimFacts, ClaimRefusal, Grant, Lease};
+use outlast_core::run::ClaimToken;
 use outlast_core::{OwnerId, RunId};
-use outlast_store::{ClaimError, Claimed};
+use outlast_store::{Claim, ClaimError, Claimed};
 
-use super::context::{Tx, get, int, millis, parsed};
+use super::context::{Tx, get, int, millis, parsed, uint};
 use super::head::Head;
 use super::record;
 use crate::failure::Tried;
 
 /// See [`outlast_store::Runs::claim`].
-pub(crate) async fn claim(
-    tx: &Tx<'_>,
-    run_id: &RunId,
-    owner: &OwnerId,
-    purpose: Purpose,
-    lease: Duration,
-) -> Tried<Result<Claimed, ClaimError>> {
+pub(crate) async fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed, ClaimError>> {
+    let Claim { run_id, owner, nonce, purpose, lease, detached_for } = request;
     let Some(head) = Head::lock(tx, run_id).await? else {
         return Ok(Err(ClaimRefusal::RunNotFound(run_id.clone()).into()));
     };
-    let current = match &head.lease_owner {
+    let current = match head.lease_owner.as_ref().zip(head.facts.nonce.as_ref()) {
         None => None,
-        Some(holder) => Some(Lease {
+        Some((holder, nonce)) => Some(Lease {
             owner: parsed("owner", OwnerId::new(holder.as_str()))?,
+            nonce: nonce.clone(),
             remaining: head.lease_remaining,
         }),
     };
-    let facts =
-        ClaimFacts { status: head.status, cancel: head.cancel.map(|cancel| cancel.reason), lease: current };
-    if let Err(refusal) = decide::claim(&facts, purpose) {
-        return Ok(Err(refusal.into()));
-    }
-    let nonce = tx.entropy.nonce();
-    let epoch = head.epoch + 1;
+    let facts = ClaimFacts {
+        status: head.facts.status,
+        cancel: head.facts.cancel.map(|cancel| cancel.reason),
+        lease: current,
+        detached_for: match detached_for {
+            None => None,
+            Some(_) => head.detached_for(tx).await?,
+        },
+    };
+    let detached_for = detached_for.map(|time| uint(millis(time)));
+    let ask = ClaimAsk { owner, nonce, purpose: *purpose, detached_for };
+    let epoch = match decide::claim(&facts, &ask) {
+        Ok(Grant::New) => head.facts.epoch + 1,
+        Ok(Grant::Again) => head.facts.epoch,
+        Err(refusal) => return Ok(Err(refusal.into())),
+    };
     tx.write(
         "UPDATE runs SET epoch = $2, lease_owner = $3, lease_nonce = $4, lease_until = outlast_now() + $5, \
          claimed_at = outlast_now() WHERE run = $1",
-        &[&head.run, &int(epoch), &owner.as_str(), &nonce.as_str(), &millis(lease)],
+        &[&head.run, &int(epoch), &owner.as_str(), &nonce.as_str(), &millis(*lease)],
     )
     .await?;
     tx.touch(run_id);
     Ok(Ok(Claimed {
-        token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce },
+        token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce: nonce.clone() },
         run: record::existing(tx, head.run).await?,
     }))
 }

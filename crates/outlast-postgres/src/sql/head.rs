@@ -1,21 +1,16 @@
 //! The part of a run's row on which fenced writes are decided, locked until the transaction ends.
 
-use outlast_core::decide::{self, Fenced};
-use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, Status};
-use outlast_core::{Nonce, RunId};
+use outlast_core::decide::{self, WriteFacts};
+use outlast_core::run::{Cancel, CancelReason, Phase, Status};
+use outlast_core::{Nonce, RunId, Seq};
 
-use super::context::{Tx, get, number, word};
+use super::context::{Tx, get, number, uint, word};
 use crate::failure::Tried;
 
 pub(super) struct Head {
     pub(super) run: i64,
-    pub(super) status: Status,
     pub(super) phase: Phase,
-    pub(super) epoch: u64,
-    pub(super) nonce: Option<Nonce>,
-    pub(super) tail: u64,
-    pub(super) last_batch: Option<String>,
-    pub(super) cancel: Option<Cancel>,
+    pub(super) facts: WriteFacts,
     pub(super) instance_id: Option<String>,
     pub(super) lease_owner: Option<String>,
     /// How much longer the lease runs by the database's clock, in milliseconds.
@@ -40,22 +35,33 @@ impl Head {
             .await?;
         Ok(Some(Head {
             run,
-            status: word("status", get(&row, 0)?, Status::parse)?,
             phase: word("phase", get(&row, 1)?, Phase::parse)?,
-            epoch: number(&row, 2)?,
-            nonce: get::<Option<String>>(&row, 3)?.map(Nonce::from_stored),
-            tail: number(&row, 4)?,
-            last_batch: get(&row, 5)?,
-            cancel: cancel(get(&row, 6)?, get(&row, 7)?)?,
+            facts: WriteFacts {
+                status: word("status", get(&row, 0)?, Status::parse)?,
+                epoch: number(&row, 2)?,
+                nonce: get::<Option<String>>(&row, 3)?.map(Nonce::from_stored),
+                tail: Seq(number(&row, 4)?),
+                last_batch: get::<Option<String>>(&row, 5)?.map(Nonce::from_stored),
+                cancel: cancel(get(&row, 6)?, get(&row, 7)?)?,
+            },
             instance_id: get(&row, 8)?,
             lease_owner: get(&row, 9)?,
             lease_remaining: number(&row, 10)?,
         }))
     }
 
-    /// Whether the token may write.
-    pub(super) fn fenced(&self, token: &ClaimToken) -> Result<(), Fenced> {
-        decide::fence(token, self.status, self.epoch, self.nonce.as_ref())
+    /// For how many milliseconds nobody has watched the run.
+    pub(super) async fn detached_for(&self, tx: &Tx<'_>) -> Tried<Option<u64>> {
+        let row = tx
+            .one(
+                "SELECT r.started_at, (SELECT max(p.until_time) FROM presence p WHERE p.run = r.run), outlast_now() \
+                 FROM runs r WHERE r.run = $1",
+                &[&self.run],
+            )
+            .await?;
+        let (latest, now) = (get::<Option<i64>>(&row, 1)?.map(uint), number(&row, 2)?);
+        let since = decide::detached_since(number(&row, 0)?, latest, now, self.facts.status.is_terminal());
+        Ok(since.map(|since| now - since))
     }
 }
 
@@ -64,7 +70,7 @@ pub(super) fn cancel(reason: Option<&str>, at: Option<i64>) -> Tried<Option<Canc
     reason
         .map(|reason| {
             let reason = word("reason to cancel", reason, CancelReason::parse)?;
-            Ok(Cancel { reason, at: super::context::uint(at.unwrap_or(0)) })
+            Ok(Cancel { reason, at: uint(at.unwrap_or(0)) })
         })
         .transpose()
 }

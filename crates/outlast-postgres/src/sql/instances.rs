@@ -85,7 +85,7 @@ async fn bindable(
     let Some(head) = Head::lock(tx, &token.run_id).await? else {
         return Ok(Err(Fenced::RunNotFound(token.run_id.clone()).into()));
     };
-    if let Err(fenced) = head.fenced(token) {
+    if let Err(fenced) = head.facts.fence(token) {
         return Ok(Err(fenced.into()));
     }
     if head.instance_id.as_deref() == Some(wanted.as_str()) {

@@ -11,7 +11,7 @@ use crate::failure::Tried;
 pub(crate) async fn presence(tx: &Tx<'_>, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Tried<()> {
     // Nobody asks whether an ended run is watched. The lock keeps a cancel for want of viewers from being decided
     // while one comes.
-    let Some(head) = Head::lock(tx, run_id).await?.filter(|head| !head.status.is_terminal()) else {
+    let Some(head) = Head::lock(tx, run_id).await?.filter(|head| !head.facts.status.is_terminal()) else {
         return Ok(());
     };
     match until {

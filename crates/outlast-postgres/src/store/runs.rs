@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::run::{CancelReason, ClaimToken, Purpose, RunRecord};
+use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
 use outlast_store::{
-    Accept, AcceptError, Accepted, CancelOutcome, ClaimError, Claimed, ListRuns, PresenceUntil, Renewed,
-    Runs, StoreError,
+    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, ListRuns, PresenceUntil,
+    Renewed, Runs, StoreError,
 };
 
 use super::handle::{PostgresStore, grant, release, write};
@@ -47,16 +47,10 @@ impl Runs for PostgresStore {
         sql::find_active_run(&client, tenant, thread).await.map_err(|failure| failure.told())
     }
 
-    async fn claim(
-        &self,
-        run_id: &RunId,
-        owner: &OwnerId,
-        purpose: Purpose,
-        lease: Duration,
-    ) -> Result<Claimed, ClaimError> {
-        let (shared, run_id, owner) = (Arc::clone(&self.shared), run_id.clone(), owner.clone());
+    async fn claim(&self, request: Claim) -> Result<Claimed, ClaimError> {
+        let shared = Arc::clone(&self.shared);
         grant(&self.shared, |claimed: &Claimed| Some(&claimed.token), async move {
-            write!(shared, |tx| sql::claim(&tx, &run_id, &owner, purpose, lease))
+            write!(shared, |tx| sql::claim(&tx, &request))
         })
         .await
     }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use outlast_core::run::{CancelReason, Phase, Purpose, Status};
 use outlast_core::{InstanceId, Seq};
-use outlast_store::{Accept, Accepted, CancelOutcome, Instance, InstanceState};
+use outlast_store::{
+    Accept, Accepted, CancelOutcome, Claim, Entropy, Instance, InstanceState, SystemEntropy,
+};
 
 use crate::support::{Stage, ending, eventually, host, numbered};
 
@@ -60,7 +62,8 @@ async fn of_a_wish_to_stop() {
     assert_eq!(stage.a.record("r").await.driver, None);
 }
 
-/// Whoever asked knows nothing of the claim, so it runs out, whatever else this host holds and renews.
+/// The same request again is granted what the first was, at once and with a lease from now. Another one of the same host
+/// waits: whoever asked first knows nothing of the claim, so it runs out, whatever else the host holds and renews.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_an_acceptance_and_of_a_claim() {
     let stage = Stage::new().await;
@@ -79,15 +82,25 @@ async fn of_an_acceptance_and_of_a_claim() {
     });
     let request = Accept { lease, ..a.request("r", "r") };
     let accepted = stage.twice("COMMIT", async |a| a.store.accept(request.clone()).await).await;
-    assert!(matches!(accepted, Ok(Accepted::Existing(run)) if run.run_id.as_str() == "r"));
+    assert!(matches!(accepted, Ok(Accepted::New(claimed)) if claimed.token.epoch == 1));
     assert_eq!(a.log("r").await.len(), 1);
+    let another = Accept { nonce: SystemEntropy.nonce(), ..request };
+    assert!(
+        matches!(a.store.accept(another).await, Ok(Accepted::Existing(run)) if run.run_id.as_str() == "r")
+    );
+
+    let first = a.accept("again", "again").await.token;
+    a.store.release(&first).await.expect("released");
+    let wish = a.wish("again", Purpose::Drive);
+    let claimed = stage.twice("COMMIT", async |a| a.store.claim(wish.clone()).await).await.expect("granted");
+    assert_eq!(claimed.token.epoch, 2);
 
     stage.proxy.lose_answer_to("COMMIT");
     let mut epochs = Vec::new();
     eventually("the claim is granted", Duration::from_secs(20), async || {
         let run = a.record("r").await;
         if run.driver.is_none()
-            && let Ok(claimed) = a.store.claim(&run.run_id, &a.owner, Purpose::Drive, lease).await
+            && let Ok(claimed) = a.store.claim(Claim { lease, ..a.wish("r", Purpose::Drive) }).await
         {
             epochs.push(claimed.token.epoch);
         }

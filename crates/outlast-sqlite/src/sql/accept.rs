@@ -1,9 +1,9 @@
 //! Accepting a run.
 
-use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun};
+use outlast_core::decide::{self, AcceptAsk, AcceptDecision, AcceptFacts, ExistingRun};
 use outlast_core::event::Origin;
 use outlast_core::run::{ClaimToken, Phase, Status};
-use outlast_core::{RunId, ThreadId};
+use outlast_core::{Nonce, OwnerId, RunId, ThreadId};
 use outlast_store::{Accept, AcceptError, Accepted, Claimed, NewEvent};
 use rusqlite::{OptionalExtension, named_params};
 
@@ -20,28 +20,71 @@ pub(crate) fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accepted, Ac
     }
     let workspace = request.spec.workspace.as_ref();
     let (facts, existing) = facts(tx, request)?;
-    let decision = decide::accept(
-        &facts,
-        &request.run_id,
-        &request.thread_id,
-        request.thread_chosen,
-        &request.digest,
-        workspace.map(|workspace| workspace.path.as_str()),
-    );
-    match (decision, existing) {
-        (Err(refusal), _) => Ok(Err(refusal.into())),
+    let ask = AcceptAsk {
+        run_id: &request.run_id,
+        thread_id: &request.thread_id,
+        thread_chosen: request.thread_chosen,
+        digest: &request.digest,
+        workspace: workspace.map(|workspace| workspace.path.as_str()),
+        owner: &request.owner,
+        nonce: &request.nonce,
+    };
+    let run = match (decide::accept(&facts, &ask), existing) {
+        (Err(refusal), _) => return Ok(Err(refusal.into())),
         (Ok(AcceptDecision::Existing), Some(run)) => {
-            Ok(Ok(Accepted::Existing(Box::new(record::existing(tx, run)?))))
+            return Ok(Ok(Accepted::Existing(Box::new(record::existing(tx, run)?))));
         }
-        (Ok(_), _) => insert(tx, request).map(|claimed| Ok(Accepted::New(Box::new(claimed)))),
-    }
+        (Ok(AcceptDecision::Again), Some(run)) => {
+            lengthen(tx, run, request)?;
+            run
+        }
+        (Ok(_), _) => insert(tx, request)?,
+    };
+    let token = ClaimToken {
+        run_id: request.run_id.clone(),
+        owner: request.owner.clone(),
+        epoch: 1,
+        nonce: request.nonce.clone(),
+    };
+    Ok(Ok(Accepted::New(Box::new(Claimed { token, run: record::existing(tx, run)? }))))
+}
+
+/// Begins the lease of the first claim anew.
+fn lengthen(tx: &Tx<'_>, run: i64, request: &Accept) -> Tried<()> {
+    tx.db.prepare_cached("UPDATE runs SET lease_boot = ?2, lease_until = ?3 WHERE run = ?1")?.execute((
+        run,
+        &tx.boot_id,
+        int(tx.boot.saturating_add(millis(request.lease))),
+    ))?;
+    Ok(())
+}
+
+/// The run that has the requested id.
+struct Found {
+    run: i64,
+    tenant: String,
+    thread_id: String,
+    digest: String,
+    owner: Option<String>,
+    nonce: Option<String>,
 }
 
 fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
-    let existing: Option<(i64, String, String, String)> = tx
+    let existing: Option<Found> = tx
         .db
-        .prepare_cached("SELECT run, tenant, thread_id, digest FROM runs WHERE run_id = ?1")?
-        .query_row([request.run_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .prepare_cached(
+            "SELECT run, tenant, thread_id, digest, lease_owner, lease_nonce FROM runs WHERE run_id = ?1",
+        )?
+        .query_row([request.run_id.as_str()], |row| {
+            Ok(Found {
+                run: row.get(0)?,
+                tenant: row.get(1)?,
+                thread_id: row.get(2)?,
+                digest: row.get(3)?,
+                owner: row.get(4)?,
+                nonce: row.get(5)?,
+            })
+        })
         .optional()?;
     let thread_run: Option<String> = tx
         .db
@@ -61,16 +104,22 @@ fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
             .query_row((&workspace.path, workspace.shared), |row| row.get(0))
             .optional()?,
     };
-    let key = existing.as_ref().map(|(run, ..)| *run);
+    let key = existing.as_ref().map(|found| found.run);
     let existing = match existing {
         None => None,
         // Another tenant's run is another request, whatever it asked for, and nothing of it is told.
-        Some((_, tenant, ..)) if tenant != request.tenant.as_str() => Some(ExistingRun {
+        Some(found) if found.tenant != request.tenant.as_str() => Some(ExistingRun {
             thread_id: request.thread_id.clone(),
             digest: format!("not {}", request.digest),
+            claim: None,
         }),
-        Some((_, _, thread_id, digest)) => {
-            Some(ExistingRun { thread_id: parsed("thread id", ThreadId::new(thread_id))?, digest })
+        Some(found) => {
+            let owner = found.owner.map(|owner| parsed("owner", OwnerId::new(owner))).transpose()?;
+            Some(ExistingRun {
+                thread_id: parsed("thread id", ThreadId::new(found.thread_id))?,
+                digest: found.digest,
+                claim: owner.zip(found.nonce.map(Nonce::from_stored)),
+            })
         }
     };
     let run_id = |text: Option<String>| text.map(|text| parsed("run id", RunId::new(text))).transpose();
@@ -79,8 +128,7 @@ fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
     Ok((facts, key))
 }
 
-fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<Claimed> {
-    let nonce = tx.entropy.nonce();
+fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<i64> {
     let workspace = request.spec.workspace.as_ref();
     tx.db
         .prepare_cached(
@@ -104,7 +152,7 @@ fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<Claimed> {
             ":detached_ttl": request.detached_ttl.map(|ttl| int(millis(ttl))),
             ":on_disconnect": request.on_disconnect.as_str(),
             ":owner": request.owner.as_str(),
-            ":nonce": nonce.as_str(),
+            ":nonce": request.nonce.as_str(),
             ":boot_id": tx.boot_id,
             ":until": int(tx.boot.saturating_add(millis(request.lease))),
             ":tail": int(request.events.len() as u64),
@@ -123,8 +171,5 @@ fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<Claimed> {
         write_message(tx, run, ordinal, message)?;
     }
     tx.touch(&request.run_id);
-    Ok(Claimed {
-        token: ClaimToken { run_id: request.run_id.clone(), owner: request.owner.clone(), epoch: 1, nonce },
-        run: record::existing(tx, run)?,
-    })
+    Ok(run)
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use outlast_core::decide::{self, ClaimFacts, ClaimRefusal, Lease};
-use outlast_core::run::{Cancel, ClaimToken, Purpose};
+use outlast_core::decide::{self, ClaimAsk, ClaimFacts, ClaimRefusal, Grant, Lease};
+use outlast_core::run::{Cancel, ClaimToken};
 use outlast_core::{OwnerId, RunId};
-use outlast_store::{ClaimError, Claimed, Renewed};
+use outlast_store::{Claim, ClaimError, Claimed, Renewed};
 
 use super::context::{Tx, int, millis, parsed, uint};
 use super::head::{Head, cancel_of};
@@ -13,30 +13,31 @@ use super::record;
 use crate::failure::Tried;
 
 /// See [`outlast_store::Runs::claim`].
-pub(crate) fn claim(
-    tx: &Tx<'_>,
-    run_id: &RunId,
-    owner: &OwnerId,
-    purpose: Purpose,
-    lease: Duration,
-) -> Tried<Result<Claimed, ClaimError>> {
+pub(crate) fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed, ClaimError>> {
+    let Claim { run_id, owner, nonce, purpose, lease, detached_for } = request;
     let Some(head) = Head::find(tx, run_id)? else {
         return Ok(Err(ClaimRefusal::RunNotFound(run_id.clone()).into()));
     };
-    let current = match &head.lease {
+    let current = match head.lease.as_ref().zip(head.facts.nonce.as_ref()) {
         None => None,
-        Some(stored) => Some(Lease {
+        Some((stored, nonce)) => Some(Lease {
             remaining: tx.lease_remaining(&stored.owner, &stored.boot_id, stored.until),
             owner: parsed("owner", OwnerId::new(stored.owner.as_str()))?,
+            nonce: nonce.clone(),
         }),
     };
-    let facts =
-        ClaimFacts { status: head.status, cancel: head.cancel.map(|cancel| cancel.reason), lease: current };
-    if let Err(refusal) = decide::claim(&facts, purpose) {
-        return Ok(Err(refusal.into()));
-    }
-    let nonce = tx.entropy.nonce();
-    let epoch = head.epoch + 1;
+    let facts = ClaimFacts {
+        status: head.facts.status,
+        cancel: head.facts.cancel.map(|cancel| cancel.reason),
+        lease: current,
+        detached_for: head.detached_for(tx)?,
+    };
+    let ask = ClaimAsk { owner, nonce, purpose: *purpose, detached_for: detached_for.map(millis) };
+    let epoch = match decide::claim(&facts, &ask) {
+        Ok(Grant::New) => head.facts.epoch + 1,
+        Ok(Grant::Again) => head.facts.epoch,
+        Err(refusal) => return Ok(Err(refusal.into())),
+    };
     tx.db
         .prepare_cached(
             "UPDATE runs SET epoch = ?2, lease_owner = ?3, lease_nonce = ?4, lease_boot = ?5, lease_until = ?6, \
@@ -48,12 +49,12 @@ pub(crate) fn claim(
             owner.as_str(),
             nonce.as_str(),
             &tx.boot_id,
-            int(tx.boot.saturating_add(millis(lease))),
+            int(tx.boot.saturating_add(millis(*lease))),
             int(tx.wall),
         ))?;
     tx.touch(run_id);
     Ok(Ok(Claimed {
-        token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce },
+        token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce: nonce.clone() },
         run: record::existing(tx, head.run)?,
     }))
 }

@@ -1,7 +1,6 @@
 //! Ending a run.
 
-use outlast_core::Seq;
-use outlast_core::decide::Fenced;
+use outlast_core::decide::{Fenced, WriteDecision};
 use outlast_store::{Finish, FinishError, Finished, StoreError};
 
 use super::append::write_append;
@@ -20,18 +19,13 @@ pub(crate) fn finish(tx: &Tx<'_>, request: &Finish) -> Tried<Result<Finished, Fi
     let Some(head) = Head::find(tx, run_id)? else {
         return Ok(Err(Fenced::RunNotFound(run_id.clone()).into()));
     };
-    // The same finish again: its first attempt was committed and the answer was lost.
-    if head.status.is_terminal() && head.last_batch.as_deref() == Some(append.batch.as_str()) {
-        return Ok(Ok(Finished { run: record::existing(tx, head.run)? }));
-    }
-    if let Err(fenced) = head.fenced(&append.token) {
-        return Ok(Err(fenced.into()));
-    }
-    if let Some(cancel) = head.cancel.filter(|cancel| Some(cancel.reason) != request.cancel) {
-        return Ok(Err(FinishError::Cancelled(cancel)));
-    }
-    if head.tail != append.expected_tail.0 {
-        return Ok(Err(FinishError::TailMoved { expected: append.expected_tail, actual: Seq(head.tail) }));
+    match head.facts.finish(&append.token, &append.batch, append.expected_tail, request.cancel) {
+        Ok(WriteDecision::Write) => {}
+        // The same finish again: its first attempt was committed and the answer was lost.
+        Ok(WriteDecision::Written) => {
+            return Ok(Ok(Finished { run: record::existing(tx, head.run)? }));
+        }
+        Err(refusal) => return Ok(Err(refusal.into())),
     }
     write_append(tx, &head, append)?;
     let verdict = &request.verdict;

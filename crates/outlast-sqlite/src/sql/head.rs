@@ -1,8 +1,8 @@
 //! The part of a run's row on which fenced writes are decided.
 
-use outlast_core::decide::{self, Fenced};
-use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, Status};
-use outlast_core::{Nonce, RunId};
+use outlast_core::decide::{self, WriteFacts};
+use outlast_core::run::{Cancel, CancelReason, Phase, Status};
+use outlast_core::{Nonce, RunId, Seq};
 use rusqlite::OptionalExtension;
 
 use super::context::{View, parsed, uint};
@@ -10,13 +10,8 @@ use crate::failure::{Failure, Tried};
 
 pub(super) struct Head {
     pub(super) run: i64,
-    pub(super) status: Status,
     pub(super) phase: Phase,
-    pub(super) epoch: u64,
-    pub(super) nonce: Option<Nonce>,
-    pub(super) tail: u64,
-    pub(super) last_batch: Option<String>,
-    pub(super) cancel: Option<Cancel>,
+    pub(super) facts: WriteFacts,
     pub(super) instance_id: Option<String>,
     pub(super) lease: Option<StoredLease>,
 }
@@ -38,9 +33,18 @@ impl Head {
         head.transpose()
     }
 
-    /// Whether the token may write.
-    pub(super) fn fenced(&self, token: &ClaimToken) -> Result<(), Fenced> {
-        decide::fence(token, self.status, self.epoch, self.nonce.as_ref())
+    /// For how many milliseconds nobody has watched the run.
+    pub(super) fn detached_for(&self, view: &View<'_>) -> Tried<Option<u64>> {
+        let (started_at, latest): (i64, Option<i64>) = view
+            .db
+            .prepare_cached(
+                "SELECT r.started_at, (SELECT max(p.until) FROM presence p WHERE p.run = r.run) \
+                 FROM runs r WHERE r.run = ?1",
+            )?
+            .query_row([self.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let ended = self.facts.status.is_terminal();
+        let since = decide::detached_since(uint(started_at), latest.map(uint), view.wall, ended);
+        Ok(since.map(|since| view.wall - since))
     }
 }
 
@@ -56,13 +60,15 @@ fn read(row: &rusqlite::Row<'_>) -> Tried<Head> {
     };
     Ok(Head {
         run: row.get(0)?,
-        status: status_of(row.get_ref(1)?)?,
         phase: phase_of(row.get_ref(2)?)?,
-        epoch: uint(row.get(3)?),
-        nonce: row.get::<_, Option<String>>(4)?.map(Nonce::from_stored),
-        tail: uint(row.get(5)?),
-        last_batch: row.get(6)?,
-        cancel,
+        facts: WriteFacts {
+            status: status_of(row.get_ref(1)?)?,
+            epoch: uint(row.get(3)?),
+            nonce: row.get::<_, Option<String>>(4)?.map(Nonce::from_stored),
+            tail: Seq(uint(row.get(5)?)),
+            last_batch: row.get::<_, Option<String>>(6)?.map(Nonce::from_stored),
+            cancel,
+        },
         instance_id: row.get(9)?,
         lease,
     })

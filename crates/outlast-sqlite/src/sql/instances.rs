@@ -75,7 +75,7 @@ fn bindable(
     let Some(head) = Head::find(tx, &token.run_id)? else {
         return Ok(Err(Fenced::RunNotFound(token.run_id.clone()).into()));
     };
-    if let Err(fenced) = head.fenced(token) {
+    if let Err(fenced) = head.facts.fence(token) {
         return Ok(Err(fenced.into()));
     }
     if head.instance_id.as_deref() == Some(wanted.as_str()) {

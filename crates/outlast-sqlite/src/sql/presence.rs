@@ -10,7 +10,7 @@ use crate::failure::Tried;
 /// See [`outlast_store::Runs::presence`].
 pub(crate) fn presence(tx: &Tx<'_>, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Tried<()> {
     // Nobody asks whether an ended run is watched.
-    let Some(head) = Head::find(tx, run_id)?.filter(|head| !head.status.is_terminal()) else {
+    let Some(head) = Head::find(tx, run_id)?.filter(|head| !head.facts.status.is_terminal()) else {
         return Ok(());
     };
     match until {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::run::{CancelReason, ClaimToken, Purpose, RunRecord};
+use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
 use outlast_store::{
-    Accept, AcceptError, Accepted, CancelOutcome, ClaimError, Claimed, ListRuns, PresenceUntil, Renewed,
-    Runs, StoreError,
+    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, ListRuns, PresenceUntil,
+    Renewed, Runs, StoreError,
 };
 
 use super::SqliteStore;
@@ -45,19 +45,8 @@ impl Runs for SqliteStore {
         self.view(move |view| sql::find_active_run(view, &tenant, &thread)).await
     }
 
-    async fn claim(
-        &self,
-        run_id: &RunId,
-        owner: &OwnerId,
-        purpose: Purpose,
-        lease: Duration,
-    ) -> Result<Claimed, ClaimError> {
-        let (run_id, owner) = (run_id.clone(), owner.clone());
-        self.grant(
-            |claimed: &Claimed| Some(&claimed.token),
-            move |tx| sql::claim(tx, &run_id, &owner, purpose, lease),
-        )
-        .await
+    async fn claim(&self, request: Claim) -> Result<Claimed, ClaimError> {
+        self.grant(|claimed: &Claimed| Some(&claimed.token), move |tx| sql::claim(tx, &request)).await
     }
 
     async fn renew(

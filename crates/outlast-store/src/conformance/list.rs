@@ -8,12 +8,13 @@ macro_rules! conformance_tests {
         $crate::conformance_tests! { @ $backend =>
             accept: [
                 records_the_run, the_same_request_again, another_request_under_the_id, a_live_thread_is_busy,
-                a_lent_workspace_is_busy, racing_with_one_id, racing_on_one_thread, racing_in_one_workspace,
+                a_lent_workspace_is_busy, the_same_attempt_again, racing_with_one_id, racing_on_one_thread, racing_in_one_workspace,
             ],
             claim: [
                 refusals_write_nothing, every_grant_is_an_epoch, racing_claims, a_lease_runs_out_exactly,
                 a_reboot_ends_a_lease, a_release_lets_the_next_in, a_stale_release_does_nothing,
-                closing_gives_claims_back, an_owner_excludes_itself,
+                closing_gives_claims_back, an_owner_excludes_itself, the_same_wish_again,
+                only_where_nobody_watches,
             ],
             renew: [
                 lengthens_what_is_held, leaves_alone_what_is_not_named, tells_of_cancels, leaves_out_what_is_lost,

@@ -14,7 +14,7 @@ use outlast_core::{ErrorCode, InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId}
 
 use super::{Backend, ManualClock};
 use crate::{
-    Accept, Accepted, Append, Appended, Claimed, Entropy, Finish, Finished, Instance, InstanceState,
+    Accept, Accepted, Append, Appended, Claim, Claimed, Entropy, Finish, Finished, Instance, InstanceState,
     MessageRow, NewEvent, Ports, Renewed, Store, StoredEvent, SystemEntropy,
 };
 
@@ -84,6 +84,7 @@ impl Host {
             spec: spec(),
             digest: "digest".to_owned(),
             owner: self.owner.clone(),
+            nonce: SystemEntropy.nonce(),
             lease: LEASE,
             detached_ttl: Some(Duration::from_secs(86_400)),
             on_disconnect: OnDisconnect::Detach,
@@ -130,7 +131,19 @@ impl Host {
 
     /// Claims the run.
     pub async fn claim(&self, run: &str, purpose: Purpose) -> Result<Claimed, crate::ClaimError> {
-        self.store.claim(&run_id(run), &self.owner, purpose, LEASE).await
+        self.store.claim(self.wish(run, purpose)).await
+    }
+
+    /// A wish for a claim.
+    pub fn wish(&self, run: &str, purpose: Purpose) -> Claim {
+        Claim {
+            run_id: run_id(run),
+            owner: self.owner.clone(),
+            nonce: SystemEntropy.nonce(),
+            purpose,
+            lease: LEASE,
+            detached_for: None,
+        }
     }
 
     /// Renews these claims.

@@ -1,7 +1,7 @@
 //! The delivery log.
 
 use async_trait::async_trait;
-use outlast_core::decide::{self, Fenced};
+use outlast_core::decide::{Fenced, WriteDecision};
 use outlast_core::event::EventKind;
 use outlast_core::run::{ClaimToken, Phase};
 use outlast_core::{RunId, Seq, Tenant};
@@ -25,12 +25,10 @@ impl Log for MemoryStore {
         refuse_terminal(events.iter().map(|event| event.chunk.kind))?;
         let now = self.now();
         let mut state = self.lock();
-        let run = state.fenced(token)?;
-        if run.record.phase == Phase::Launched {
+        let run = state.get_mut(&token.run_id).ok_or_else(|| Fenced::RunNotFound(token.run_id.clone()))?;
+        let launched = run.record.phase == Phase::Launched;
+        if run.facts().launched(token, expected_tail, launched)? == WriteDecision::Written {
             return Ok(Appended { tail: run.tail() });
-        }
-        if run.tail() != expected_tail {
-            return Err(AppendError::TailMoved { expected: expected_tail, actual: run.tail() });
         }
         run.push(events, now.wall);
         run.record.phase = Phase::Launched;
@@ -47,13 +45,9 @@ impl Log for MemoryStore {
         let run_id = append.token.run_id.clone();
         let mut state = self.lock();
         let run = state.get_mut(&run_id).ok_or_else(|| Fenced::RunNotFound(run_id.clone()))?;
-        // Before the fence: what was committed was committed, whoever holds the claim since.
-        if run.last_batch.as_ref() == Some(&append.batch) {
+        let facts = run.facts();
+        if facts.append(&append.token, &append.batch, append.expected_tail)? == WriteDecision::Written {
             return Ok(Appended { tail: run.tail() });
-        }
-        decide::fence(&append.token, run.record.status, run.record.driver_epoch, run.nonce.as_ref())?;
-        if run.tail() != append.expected_tail {
-            return Err(AppendError::TailMoved { expected: append.expected_tail, actual: run.tail() });
         }
         apply(run, append, now.wall);
         let tail = run.tail();
@@ -68,16 +62,11 @@ impl Log for MemoryStore {
         let run_id = finish.append.token.run_id.clone();
         let mut state = self.lock();
         let run = state.get_mut(&run_id).ok_or_else(|| Fenced::RunNotFound(run_id.clone()))?;
-        if !run.is_live() && run.last_batch.as_ref() == Some(&finish.append.batch) {
+        let append = &finish.append;
+        let decided =
+            run.facts().finish(&append.token, &append.batch, append.expected_tail, finish.cancel)?;
+        if decided == WriteDecision::Written {
             return Ok(Finished { run: run.seen(&now) });
-        }
-        decide::fence(&finish.append.token, run.record.status, run.record.driver_epoch, run.nonce.as_ref())?;
-        if let Some(cancel) = run.record.cancel_requested.filter(|c| Some(c.reason) != finish.cancel) {
-            return Err(FinishError::Cancelled(cancel));
-        }
-        if run.tail() != finish.append.expected_tail {
-            let expected = finish.append.expected_tail;
-            return Err(FinishError::TailMoved { expected, actual: run.tail() });
         }
         apply(run, finish.append, now.wall);
         run.record.status = finish.verdict.status;

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::decide::{
-    self, AcceptDecision, AcceptFacts, CancelDecision, ClaimFacts, ClaimRefusal, ExistingRun,
+    self, AcceptAsk, AcceptDecision, AcceptFacts, CancelDecision, ClaimAsk, ClaimFacts, ClaimRefusal,
+    ExistingRun, Grant,
 };
 use outlast_core::event::Origin;
-use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, Purpose, RunRecord, Status};
+use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, RunRecord, Status};
 use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
 
 use super::MemoryStore;
 use super::log::refuse_terminal;
 use super::state::{Now, Run, State, StoredLease};
 use crate::{
-    Accept, AcceptError, Accepted, CancelOutcome, ClaimError, Claimed, ListRuns, NewEvent, PresenceUntil,
-    Renewed, Runs, StoreError,
+    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, ListRuns, NewEvent,
+    PresenceUntil, Renewed, Runs, StoreError,
 };
 
 #[async_trait]
@@ -27,25 +28,29 @@ impl Runs for MemoryStore {
         let mut state = self.lock();
         let facts = accept_facts(&state, &request);
         let workspace = request.spec.workspace.as_ref().map(|workspace| workspace.path.as_str());
-        let decision = decide::accept(
-            &facts,
-            &request.run_id,
-            &request.thread_id,
-            request.thread_chosen,
-            &request.digest,
+        let ask = AcceptAsk {
+            run_id: &request.run_id,
+            thread_id: &request.thread_id,
+            thread_chosen: request.thread_chosen,
+            digest: &request.digest,
             workspace,
-        )?;
-        if decision == AcceptDecision::Existing
-            && let Some(run) = state.get(&request.run_id)
-        {
-            return Ok(Accepted::Existing(Box::new(run.seen(&now))));
-        }
+            owner: &request.owner,
+            nonce: &request.nonce,
+        };
+        let decision = decide::accept(&facts, &ask)?;
         let token = ClaimToken {
             run_id: request.run_id.clone(),
             owner: request.owner.clone(),
             epoch: 1,
-            nonce: self.ports.entropy.nonce(),
+            nonce: request.nonce.clone(),
         };
+        if let Some(run) = state.get_mut(&request.run_id) {
+            if decision == AcceptDecision::Existing {
+                return Ok(Accepted::Existing(Box::new(run.seen(&now))));
+            }
+            run.lease = Some(new_lease(&request.owner, request.lease, &now));
+            return Ok(Accepted::New(Box::new(Claimed { run: run.seen(&now), token })));
+        }
         let run = new_run(request, &token, self.ports.entropy.exit_secret(), &now);
         let claimed = Claimed { run: run.seen(&now), token };
         let at = state.runs.len();
@@ -96,35 +101,29 @@ impl Runs for MemoryStore {
         Ok(found.map(|run| run.seen(&now)))
     }
 
-    async fn claim(
-        &self,
-        run_id: &RunId,
-        owner: &OwnerId,
-        purpose: Purpose,
-        lease: Duration,
-    ) -> Result<Claimed, ClaimError> {
+    async fn claim(&self, request: Claim) -> Result<Claimed, ClaimError> {
         let now = self.now();
+        let Claim { run_id, owner, nonce, purpose, lease, detached_for } = request;
         let mut state = self.lock();
-        let run = state.get_mut(run_id).ok_or_else(|| ClaimRefusal::RunNotFound(run_id.clone()))?;
+        let run = state.get_mut(&run_id).ok_or_else(|| ClaimRefusal::RunNotFound(run_id.clone()))?;
         let facts = ClaimFacts {
             status: run.record.status,
             cancel: run.record.cancel_requested.map(|cancel| cancel.reason),
             lease: run.lease_now(&now),
+            detached_for: run.detached_since(&now).map(|since| now.wall - since),
         };
-        decide::claim(&facts, purpose)?;
-        run.record.driver_epoch += 1;
-        let nonce = self.ports.entropy.nonce();
+        let detached_for = detached_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let ask = ClaimAsk { owner: &owner, nonce: &nonce, purpose, detached_for };
+        match decide::claim(&facts, &ask)? {
+            Grant::New => run.record.driver_epoch += 1,
+            Grant::Again => {}
+        }
         run.nonce = Some(nonce.clone());
-        run.lease = Some(new_lease(owner, lease, &now));
-        let token = ClaimToken {
-            run_id: run_id.clone(),
-            owner: owner.clone(),
-            epoch: run.record.driver_epoch,
-            nonce,
-        };
+        run.lease = Some(new_lease(&owner, lease, &now));
+        let token = ClaimToken { run_id: run_id.clone(), owner, epoch: run.record.driver_epoch, nonce };
         let claimed = Claimed { token, run: run.seen(&now) };
         drop(state);
-        self.signals.run_changed(run_id);
+        self.signals.run_changed(&run_id);
         Ok(claimed)
     }
 
@@ -225,6 +224,7 @@ fn accept_facts(state: &State, request: &Accept) -> AcceptFacts {
             } else {
                 format!("not {}", request.digest)
             },
+            claim: run.lease.as_ref().map(|lease| lease.owner.clone()).zip(run.nonce.clone()),
         }),
         thread_run: live(&|run| {
             run.record.tenant == request.tenant && run.record.thread_id == request.thread_id

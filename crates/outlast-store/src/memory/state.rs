@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use outlast_core::decide::{self, Fenced, Lease};
+use outlast_core::decide::{self, Fenced, Lease, WriteFacts};
 use outlast_core::run::{ClaimToken, Driver, RunRecord};
 use outlast_core::transcript::Message;
 use outlast_core::{Nonce, OwnerId, RunId, Seq, Tenant};
@@ -80,7 +80,7 @@ impl State {
     /// The run, if the token may write to it.
     pub(super) fn fenced(&mut self, token: &ClaimToken) -> Result<&mut Run, Fenced> {
         let run = self.get_mut(&token.run_id).ok_or_else(|| Fenced::RunNotFound(token.run_id.clone()))?;
-        decide::fence(token, run.record.status, run.record.driver_epoch, run.nonce.as_ref())?;
+        run.facts().fence(token)?;
         Ok(run)
     }
 }
@@ -90,9 +90,22 @@ impl Run {
         !self.record.status.is_terminal()
     }
 
+    /// What fenced writes are decided on.
+    pub(super) fn facts(&self) -> WriteFacts {
+        WriteFacts {
+            status: self.record.status,
+            epoch: self.record.driver_epoch,
+            nonce: self.nonce.clone(),
+            tail: self.tail(),
+            last_batch: self.last_batch.clone(),
+            cancel: self.record.cancel_requested,
+        }
+    }
+
     pub(super) fn lease_now(&self, now: &Now) -> Option<Lease> {
-        self.lease.as_ref().map(|lease| Lease {
+        self.lease.as_ref().zip(self.nonce.as_ref()).map(|(lease, nonce)| Lease {
             owner: lease.owner.clone(),
+            nonce: nonce.clone(),
             remaining: if lease.boot_id == now.boot_id { lease.until.saturating_sub(now.boot) } else { 0 },
         })
     }
@@ -106,14 +119,14 @@ impl Run {
                 since: self.lease.as_ref().map_or(0, |lease| lease.since),
                 lease_remaining: lease.remaining,
             }),
-            detached_since: decide::detached_since(
-                self.record.started_at,
-                self.presence.values().max().copied(),
-                now.wall,
-                !self.is_live(),
-            ),
+            detached_since: self.detached_since(now),
             ..self.record.clone()
         }
+    }
+
+    pub(super) fn detached_since(&self, now: &Now) -> Option<u64> {
+        let latest = self.presence.values().max().copied();
+        decide::detached_since(self.record.started_at, latest, now.wall, !self.is_live())
     }
 
     pub(super) fn tail(&self) -> Seq {

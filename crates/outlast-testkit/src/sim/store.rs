@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::run::{CancelReason, ClaimToken, Purpose, RunRecord};
+use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
 use outlast_store::{
-    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, ClaimError, Claimed, Finish,
-    FinishError, Finished, Instance, InstanceError, InstanceState, Instances, Ledger, ListRuns, Log,
+    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, Claim, ClaimError, Claimed,
+    Finish, FinishError, Finished, Instance, InstanceError, InstanceState, Instances, Ledger, ListRuns, Log,
     MemoryStore, MessageRow, NewEvent, Page, PresenceUntil, ReadError, Renewed, Runs, Signal, Signals, Store,
     StoreError,
 };
@@ -95,14 +95,9 @@ impl Runs for SimStore {
         self.way("active", thread, true, self.inner.find_active_run(tenant, thread)).await
     }
 
-    async fn claim(
-        &self,
-        run_id: &RunId,
-        owner: &OwnerId,
-        purpose: Purpose,
-        lease: Duration,
-    ) -> Result<Claimed, ClaimError> {
-        self.way("claim", run_id, false, self.inner.claim(run_id, owner, purpose, lease)).await
+    async fn claim(&self, request: Claim) -> Result<Claimed, ClaimError> {
+        let run_id = request.run_id.clone();
+        self.way("claim", &run_id, false, self.inner.claim(request)).await
     }
 
     async fn renew(

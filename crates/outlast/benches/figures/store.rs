@@ -75,6 +75,7 @@ async fn accept(store: &dyn Store, local: &Local, n: u32) -> ClaimToken {
         spec: start.spec,
         digest: String::new(),
         owner: local.owner().clone(),
+        nonce: SystemEntropy.nonce(),
         lease: Duration::from_secs(600),
         detached_ttl: None,
         on_disconnect: OnDisconnect::Detach,

@@ -1,5 +1,7 @@
 //! Of any number of requests for one run, one thread or one workspace, one is accepted.
 
+use std::time::Duration;
+
 use outlast_core::decide::AcceptRefusal;
 use outlast_core::event::Origin;
 use outlast_core::run::{Phase, Purpose, Status};
@@ -70,6 +72,24 @@ pub async fn the_same_request_again(world: World) {
     a.complete(&claimed.token, 1).await.expect("ended");
     let existing = b.store.accept(again).await.expect("answered");
     assert!(matches!(existing, Accepted::Existing(run) if run.status == Status::Completed));
+}
+
+/// The very same attempt again is given its claim again, with a lease from now, as long as the claim is current.
+pub async fn the_same_attempt_again(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    let request = a.request("r", "t");
+    let first = a.accept_with(request.clone()).await;
+    world.pass(LEASE - Duration::from_millis(1)).await;
+    let again = a.accept_with(request.clone()).await;
+    assert_eq!(again.token, first.token);
+    assert_eq!((a.log("r").await.len(), again.run.driver_epoch), (1, 1));
+    world.pass(LEASE - Duration::from_millis(1)).await;
+    a.append(&again.token, 1, &["still its writer"]).await.expect("written");
+    assert!(b.claim("r", Purpose::Drive).await.is_err(), "the lease began anew");
+    world.pass(LEASE).await;
+    b.claim("r", Purpose::Drive).await.expect("granted");
+    let existing = a.store.accept(request).await.expect("answered");
+    assert!(matches!(existing, Accepted::Existing(run) if run.driver_epoch == 2));
 }
 
 /// An id is taken for ever by the first request, within and across tenants.

@@ -8,7 +8,7 @@ use outlast_core::run::{CancelReason, Purpose, Status};
 
 use crate::conformance::ManualClock;
 use crate::conformance::world::{LEASE, World, all_at_once, run_id};
-use crate::{ClaimError, Claimed};
+use crate::{Claim, ClaimError, Claimed, PresenceUntil};
 
 fn refusal(answer: Result<Claimed, ClaimError>) -> ClaimRefusal {
     match answer {
@@ -158,4 +158,50 @@ pub async fn an_owner_excludes_itself(world: World) {
     a.accept("r", "t").await;
     let refused = refusal(a.claim("r", Purpose::Drive).await);
     assert!(matches!(refused, ClaimRefusal::ClaimHeld { owner, .. } if owner == a.owner));
+}
+
+/// The same wish again, while the claim is current, is granted with the same epoch and a lease from now; it writes as the
+/// first would.
+pub async fn the_same_wish_again(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    let first = a.accept("r", "t").await;
+    a.store.release(&first.token).await.expect("released");
+    let wish = a.wish("r", Purpose::Drive);
+    let granted = a.store.claim(wish.clone()).await.expect("granted");
+    world.pass(LEASE - Duration::from_millis(1)).await;
+    a.store.request_cancel(&a.tenant, &run_id("r"), CancelReason::User).await.expect("recorded");
+    let again = a.store.claim(wish.clone()).await.expect("what was granted was granted");
+    assert_eq!((&again.token, again.token.epoch), (&granted.token, 2));
+    assert!(again.run.cancel_requested.is_some());
+    world.pass(LEASE - Duration::from_millis(1)).await;
+    assert!(matches!(refusal(b.claim("r", Purpose::End).await), ClaimRefusal::ClaimHeld { .. }));
+    a.append(&granted.token, 1, &["one writer"]).await.expect("written");
+    // Somebody else's wish with the same nonce is another wish.
+    let theirs = Claim { owner: b.owner.clone(), purpose: Purpose::End, ..wish.clone() };
+    assert!(matches!(refusal(b.store.claim(theirs).await), ClaimRefusal::ClaimHeld { .. }));
+
+    world.pass(LEASE).await;
+    b.claim("r", Purpose::End).await.expect("granted");
+    let before = b.snapshot("r").await;
+    let refused = refusal(a.store.claim(Claim { purpose: Purpose::End, ..wish }).await);
+    assert!(matches!(refused, ClaimRefusal::ClaimHeld { owner, .. } if owner == b.owner));
+    assert_eq!(b.snapshot("r").await, before);
+}
+
+/// A wish on the condition that nobody has watched for some time: to the millisecond, and refused as superseded.
+pub async fn only_where_nobody_watches(world: World) {
+    let (a, b) = (world.host("a").await, world.host("b").await);
+    let first = a.accept("r", "t").await;
+    a.store.release(&first.token).await.expect("released");
+    let wish =
+        |time| Claim { detached_for: Some(Duration::from_millis(time)), ..b.wish("r", Purpose::Drive) };
+    a.store.presence(&run_id("r"), &a.owner, PresenceUntil::For(Duration::from_secs(3))).await.expect("said");
+    let before = a.snapshot("r").await;
+    for time in [0, 1] {
+        assert_eq!(refusal(b.store.claim(wish(time)).await), ClaimRefusal::Superseded);
+    }
+    assert_eq!(a.snapshot("r").await, before);
+    world.pass(Duration::from_secs(4)).await;
+    assert_eq!(refusal(b.store.claim(wish(1_001)).await), ClaimRefusal::Superseded);
+    b.store.claim(wish(1_000)).await.expect("the bound counts as reached");
 }

@@ -12,7 +12,7 @@ use outlast_core::transcript::Role;
 use crate::conformance::world::{
     Host, LEASE, World, append, completion, instance, instance_id, is_terminal, run_id, said, text_event,
 };
-use crate::{Accept, Accepted, Append, CancelOutcome, ClaimError, InstanceState};
+use crate::{Accept, Accepted, Append, CancelOutcome, ClaimError, Entropy, InstanceState, SystemEntropy};
 
 /// Begins the work and gives it up after so many steps, whatever has become of it by then.
 async fn given_up<T>(steps: usize, work: impl Future<Output = T>) {
@@ -99,7 +99,7 @@ pub async fn of_an_end(world: World) {
     .await;
 }
 
-/// The same request again is answered with its run, new or not. A claim whose grant nobody got to know of is given back or
+/// Another request for the same is answered with its run, new or not. A claim whose grant nobody got to know of is given back or
 /// runs out, whatever else its owner holds and renews.
 pub async fn of_an_acceptance(world: World) {
     let (a, b) = (world.host("a").await, world.host("b").await);
@@ -108,7 +108,8 @@ pub async fn of_an_acceptance(world: World) {
         let run = format!("r{n}");
         let request = Accept { messages: vec![said("u", Role::User, "Hi")], ..a.request(&run, &run) };
         given_up(steps, a.store.accept(request.clone())).await;
-        let token = match a.store.accept(request).await {
+        let another = Accept { nonce: SystemEntropy.nonce(), ..request };
+        let token = match a.store.accept(another).await {
             Ok(Accepted::New(claimed)) => Some(claimed.token),
             Ok(Accepted::Existing(found)) => {
                 assert_eq!(found.run_id, run_id(&run));
@@ -127,7 +128,7 @@ pub async fn of_an_acceptance(world: World) {
     }
 }
 
-/// The claim again is granted, or refused because it is held. What nobody got to know of is given back or runs out.
+/// Another claim is granted, or refused because it is held. What nobody got to know of is given back or runs out.
 pub async fn of_a_claim(world: World) {
     let (a, b) = (world.host("a").await, world.host("b").await);
     let kept = a.accept("kept", "kept").await.token;
