@@ -68,7 +68,7 @@ impl Default for Times {
         Times {
             heartbeat: Duration::from_secs(10),
             reconnect_grace: Duration::from_secs(15),
-            adopt: Duration::from_secs(2),
+            adopt: Duration::from_millis(500),
             status: Duration::from_secs(1),
             request: Duration::from_secs(30),
             drain: Duration::from_secs(1),

@@ -186,9 +186,9 @@ pub struct ListRuns {
     pub thread_id: Option<ThreadId>,
     /// Only with one of these statuses; empty: all.
     pub statuses: Vec<Status>,
-    /// Only runs whose claim, current or lapsed, is not this owner's: what a host that looks for runs without a driver
-    /// need not look at again and again.
-    pub not_claimed_by: Option<OwnerId>,
+    /// Only runs that live and that nobody drives: the claim was given back, its lease has run out, or its owner is
+    /// provably dead.
+    pub undriven: bool,
     /// Only runs that come after this one (`started_at`, `run_id` of the last of the page before).
     pub after: Option<(u64, RunId)>,
     /// At most so many.

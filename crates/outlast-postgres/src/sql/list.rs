@@ -2,7 +2,7 @@
 
 use deadpool_postgres::Client;
 use outlast_core::run::{RunRecord, Status};
-use outlast_core::{OwnerId, Tenant, ThreadId};
+use outlast_core::{Tenant, ThreadId};
 use outlast_store::ListRuns;
 
 use super::context::int;
@@ -17,21 +17,24 @@ pub(crate) async fn list_runs(client: &Client, query: &ListRuns) -> Tried<Vec<Ru
         select_records!(
             "WHERE r.tenant = $1 AND r.thread_id = $2 \
              AND (r.started_at, r.run_id COLLATE \"C\") < ($3, coalesce($4, r.run_id) COLLATE \"C\") \
-             AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND ($6::text IS NULL OR r.lease_owner IS DISTINCT FROM $6) \
+             AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND (NOT $6 OR (r.status IN ('running', 'interrupted') \
+             AND (r.lease_owner IS NULL OR r.lease_until <= outlast_now()))) \
              ORDER BY r.started_at DESC, r.run_id COLLATE \"C\" DESC LIMIT $7"
         )
     } else if !query.statuses.is_empty() && query.statuses.iter().all(live) {
         select_records!(
             "WHERE r.tenant = $1 AND $2::text IS NULL AND r.status IN ('running', 'interrupted') \
              AND (r.started_at, r.run_id COLLATE \"C\") < ($3, coalesce($4, r.run_id) COLLATE \"C\") \
-             AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND ($6::text IS NULL OR r.lease_owner IS DISTINCT FROM $6) \
+             AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND (NOT $6 OR (r.status IN ('running', 'interrupted') \
+             AND (r.lease_owner IS NULL OR r.lease_until <= outlast_now()))) \
              ORDER BY r.started_at DESC, r.run_id COLLATE \"C\" DESC LIMIT $7"
         )
     } else {
         select_records!(
             "WHERE r.tenant = $1 AND $2::text IS NULL \
              AND (r.started_at, r.run_id COLLATE \"C\") < ($3, coalesce($4, r.run_id) COLLATE \"C\") \
-             AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND ($6::text IS NULL OR r.lease_owner IS DISTINCT FROM $6) \
+             AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND (NOT $6 OR (r.status IN ('running', 'interrupted') \
+             AND (r.lease_owner IS NULL OR r.lease_until <= outlast_now()))) \
              ORDER BY r.started_at DESC, r.run_id COLLATE \"C\" DESC LIMIT $7"
         )
     };
@@ -47,7 +50,7 @@ pub(crate) async fn list_runs(client: &Client, query: &ListRuns) -> Tried<Vec<Ru
                 &query.after.as_ref().map_or(i64::MAX, |(at, _)| int(*at)),
                 &query.after.as_ref().map(|(_, run_id)| run_id.as_str()),
                 &statuses,
-                &query.not_claimed_by.as_ref().map(OwnerId::as_str),
+                &query.undriven,
                 &int(query.limit as u64),
             ],
         )

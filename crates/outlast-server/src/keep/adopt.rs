@@ -28,14 +28,13 @@ async fn adopt(app: &App) -> Result<(), StoreError> {
     let mut query = ListRuns {
         tenant: host.tenant().clone(),
         statuses: vec![Status::Running],
-        // Those that are kept here keep themselves.
-        not_claimed_by: Some(host.owner().clone()),
+        undriven: true,
         limit: PAGE,
         ..ListRuns::default()
     };
     loop {
         let runs = host.store().list_runs(&query).await?;
-        for run in runs.iter().filter(|run| run.driver.is_none()) {
+        for run in &runs {
             app.keepers.ensure(&run.run_id);
             app.viewers.expect(run);
         }

@@ -1,7 +1,7 @@
 //! Listing runs.
 
 use outlast_core::run::{RunRecord, Status};
-use outlast_core::{OwnerId, Tenant, ThreadId};
+use outlast_core::{Tenant, ThreadId};
 use outlast_store::ListRuns;
 use rusqlite::{OptionalExtension, named_params};
 
@@ -18,7 +18,6 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
             "WHERE r.tenant = :tenant AND r.thread_id = :thread \
              AND (r.started_at, r.run_id) < (:at, coalesce(:run_id, r.run_id)) \
              AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses))) \
-             AND (:owner IS NULL OR r.lease_owner IS NOT :owner) \
              ORDER BY r.started_at DESC, r.run_id DESC LIMIT :limit"
         )
     } else if !query.statuses.is_empty() && query.statuses.iter().all(live) {
@@ -26,7 +25,6 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
             "WHERE r.tenant = :tenant AND :thread IS NULL AND r.status IN ('running', 'interrupted') \
              AND (r.started_at, r.run_id) < (:at, coalesce(:run_id, r.run_id)) \
              AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses))) \
-             AND (:owner IS NULL OR r.lease_owner IS NOT :owner) \
              ORDER BY r.started_at DESC, r.run_id DESC LIMIT :limit"
         )
     } else {
@@ -34,7 +32,6 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
             "WHERE r.tenant = :tenant AND :thread IS NULL \
              AND (r.started_at, r.run_id) < (:at, coalesce(:run_id, r.run_id)) \
              AND (:statuses IS NULL OR r.status IN (SELECT value FROM json_each(:statuses))) \
-             AND (:owner IS NULL OR r.lease_owner IS NOT :owner) \
              ORDER BY r.started_at DESC, r.run_id DESC LIMIT :limit"
         )
     };
@@ -46,12 +43,17 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
         ":at": query.after.as_ref().map_or(i64::MAX, |(at, _)| int(*at)),
         ":run_id": query.after.as_ref().map(|(_, run_id)| run_id.as_str()),
         ":statuses": statuses,
-        ":owner": query.not_claimed_by.as_ref().map(OwnerId::as_str),
-        ":limit": int(query.limit as u64),
+        // Who is dead is not for SQL to say, so all are looked through where only runs without a driver are wanted.
+        ":limit": if query.undriven { -1 } else { int(query.limit as u64) },
     })?;
     let mut runs = Vec::new();
-    while let Some(row) = rows.next()? {
-        runs.push(record(view, row)?);
+    while runs.len() < query.limit
+        && let Some(row) = rows.next()?
+    {
+        let run = record(view, row)?;
+        if !query.undriven || (run.driver.is_none() && !run.status.is_terminal()) {
+            runs.push(run);
+        }
     }
     Ok(runs)
 }

@@ -46,7 +46,7 @@ macro_rules! conformance_tests {
                 a_closed_log_is_complete, subscribers_wake, origins_and_times,
             ],
             list: [
-                newest_first_in_pages, filters, runs_of_others, the_active_run,
+                newest_first_in_pages, filters, runs_without_a_driver, the_active_run,
             ],
             messages: [
                 later_updates_replace, a_thread_is_in_order_of_acceptance, sessions_of_a_thread,

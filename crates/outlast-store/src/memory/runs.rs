@@ -77,10 +77,7 @@ impl Runs for MemoryStore {
             .filter(|run| query.thread_id.as_ref().is_none_or(|thread| run.record.thread_id == *thread))
             .filter(|run| query.statuses.is_empty() || query.statuses.contains(&run.record.status))
             .filter(|run| query.after.as_ref().is_none_or(|after| key(run) < *after))
-            .filter(|run| match (&query.not_claimed_by, &run.lease) {
-                (Some(owner), Some(lease)) => lease.owner != *owner,
-                _ => true,
-            })
+            .filter(|run| !query.undriven || (run.is_live() && run.seen(&now).driver.is_none()))
             .collect();
         found.sort_by_key(|run| std::cmp::Reverse(key(run)));
         Ok(found.into_iter().take(query.limit).map(|run| run.seen(&now)).collect())

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use outlast_core::Tenant;
-use outlast_core::run::Status;
+use outlast_core::run::{Purpose, Status};
 
 use crate::ListRuns;
-use crate::conformance::world::{Host, World, thread_id};
+use crate::conformance::world::{Host, LEASE, World, thread_id};
 
 async fn ids(host: &Host, query: ListRuns) -> Vec<String> {
     let runs = host.store.list_runs(&query).await.expect("listed");
@@ -71,22 +71,25 @@ pub async fn filters(world: World) {
     }
 }
 
-/// A host finds the live runs that others claim or nobody does, without those that it claims itself.
-pub async fn runs_of_others(world: World) {
+/// Runs that nobody drives are found by whoever looks: given back, lapsed, but neither driven nor ended.
+pub async fn runs_without_a_driver(world: World) {
     let (a, b) = (world.host("a").await, world.host("b").await);
-    let released = a.accept("released", "t1").await.token;
-    world.pass(Duration::from_millis(1)).await;
-    a.accept("of-a", "t2").await;
-    world.pass(Duration::from_millis(1)).await;
-    b.accept("of-b", "t3").await;
+    a.accept("lapsed", "t0").await;
+    let ended = a.accept("ended", "t1").await.token;
+    a.complete(&ended, 1).await.expect("ended");
+    world.pass(LEASE).await;
+    let released = a.accept("released", "t2").await.token;
     a.store.release(&released).await.expect("released");
-    let seen_by = |host: &Host| ListRuns {
-        not_claimed_by: Some(host.owner.clone()),
-        statuses: vec![Status::Running],
-        ..first(10)
-    };
-    assert_eq!(ids(&a, seen_by(&a)).await, ["of-b", "released"]);
-    assert_eq!(ids(&b, seen_by(&b)).await, ["of-a", "released"]);
+    world.pass(Duration::from_millis(1)).await;
+    a.accept("driven", "t3").await;
+    let undriven = || ListRuns { undriven: true, ..first(10) };
+    for host in [&a, &b] {
+        assert_eq!(ids(host, undriven()).await, ["released", "lapsed"]);
+        assert_eq!(ids(host, ListRuns { limit: 1, ..undriven() }).await, ["released"]);
+        assert_eq!(ids(host, ListRuns { statuses: vec![Status::Completed], ..undriven() }).await, [""; 0]);
+    }
+    b.claim("lapsed", Purpose::Drive).await.expect("granted");
+    assert_eq!(ids(&a, undriven()).await, ["released"]);
 }
 
 /// A thread's active run is found while it runs.

@@ -72,17 +72,20 @@ fn driver(served: &Served, run: &str) -> Option<(String, u64)> {
     Some((record["driver"]["owner"].as_str()?.to_owned(), record["driverEpoch"].as_u64()?))
 }
 
+/// Whether or not anybody watches, and whether or not the hosts tell each other.
 #[test]
 fn a_peer_goes_on_within_a_second_of_sigterm() {
-    for notifications in [true, false] {
+    for (notifications, watched) in [(true, true), (true, false), (false, true), (false, false)] {
         let schema = Schema::new();
         let bench = bench(&schema.url, notifications);
         bench.start_waiting(6);
         let first = Served::start(&bench);
         let (owner, epoch) = eventually("the first server drives", || driver(&first, "r"));
         let second = Served::start(&bench);
-        let stream = second.follow("r");
-        stream.wait_for("line 2");
+        let stream = watched.then(|| second.follow("r"));
+        if let Some(stream) = &stream {
+            stream.wait_for("line 2");
+        }
         assert_eq!(driver(&second, "r"), Some((owner.clone(), epoch)), "the second one only reads");
 
         first.process.signal(Signal::TERM);
@@ -94,11 +97,36 @@ fn a_peer_goes_on_within_a_second_of_sigterm() {
 
         shown(&bench, &second, &other, next);
         bench.open_gate();
-        let events = stream.events();
+        let events = stream.unwrap_or_else(|| second.follow("r")).events();
         assert_eq!(events.len(), bench.log("r").len());
         check_ended(&bench, "r", 6);
         assert_eq!(bench.starts(), 1);
     }
+}
+
+/// How long a lease runs.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// Nobody can know at once that a host on another machine has died, so it takes its lease; and a second.
+#[test]
+fn a_viewer_waits_no_longer_than_a_lease_and_a_second_when_the_driver_is_killed() {
+    let schema = Schema::new();
+    let bench = bench(&schema.url, true);
+    bench.start_waiting(6);
+    let first = Served::start(&bench);
+    let (owner, _) = eventually("the first server drives", || driver(&first, "r"));
+    let second = Served::start(&bench);
+    let stream = second.follow("r");
+    stream.wait_for("line 2");
+    assert_eq!(driver(&second, "r").expect("driven").0, owner);
+
+    first.process.kill9();
+    bench.open_gate();
+    eventually_within(LEASE + Duration::from_secs(1), "the next line", || stream.has("line 3").then_some(()));
+    let events = stream.events();
+    assert_eq!(events.len(), bench.log("r").len());
+    check_ended(&bench, "r", 6);
+    assert_eq!(bench.starts(), 1);
 }
 
 /// Both faces say who drives, since when, at which epoch.
