@@ -145,7 +145,22 @@ string_id! {
 }
 
 impl InstanceId {
-    /// Accepts what [`RunId::new`] accepts; Outlast mints 32 hex digits.
+    /// An id that says whose the instance is: the beginning of the deployment's id, a dash, and random hex digits. So
+    /// whatever is left of an instance, at whatever step of its making, can be told from what is not ours.
+    pub fn labelled(deployment: &str, random: &str) -> Result<Self, IdError> {
+        InstanceId::new(format!("{}-{random}", label(deployment)))
+    }
+
+    /// Whether this deployment has minted the id. Older ids carry no label, and are nobody's.
+    pub fn is_of(&self, deployment: &str) -> bool {
+        self.0.split_once('-').is_some_and(|(before, rest)| {
+            before == label(deployment)
+                && rest.len() == 32
+                && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    }
+
+    /// Accepts what [`RunId::new`] accepts; Outlast mints [`InstanceId::labelled`] ones.
     pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
         let text = text.into();
         check_text("an instance id", &text)?;
@@ -159,6 +174,11 @@ impl InstanceId {
         }
         Ok(InstanceId(text))
     }
+}
+
+/// 64 bits of a deployment's id: enough to tell deployments apart, and short in paths.
+fn label(deployment: &str) -> String {
+    deployment.chars().filter(char::is_ascii_hexdigit).take(16).collect()
 }
 
 string_id! {

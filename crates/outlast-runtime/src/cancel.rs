@@ -59,17 +59,28 @@ impl Host {
         Ok(CancelReport { run, ..report })
     }
 
-    /// Records the wish. Durable when it returns: some host will carry it out, whatever becomes of this one.
+    /// Records the wish: a person's in any case, one for want of viewers only where nobody watches. Durable when it
+    /// returns: some host will carry it out, whatever becomes of this one.
     pub async fn request_cancel(
         &self,
         run_id: &RunId,
         reason: CancelReason,
     ) -> Result<CancelReport, CancelError> {
+        self.request_cancel_if(run_id, reason, (reason != CancelReason::User).then_some(Duration::ZERO)).await
+    }
+
+    /// Records the wish, on the condition that nobody has watched for so long.
+    pub(crate) async fn request_cancel_if(
+        &self,
+        run_id: &RunId,
+        reason: CancelReason,
+        detached_for: Option<Duration>,
+    ) -> Result<CancelReport, CancelError> {
         let host = &self.inner;
         let mut hold = host.hold();
         let outcome = loop {
             fail::point("cancel.before");
-            match host.store.request_cancel(&host.tenant, run_id, reason).await {
+            match host.store.request_cancel(&host.tenant, run_id, reason, detached_for).await {
                 Ok(outcome) => break outcome,
                 Err(error) => hold.wait(error).await?,
             }

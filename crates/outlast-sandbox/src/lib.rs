@@ -6,10 +6,12 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod local;
+mod probe;
 mod provider;
 
 pub use local::{LocalConfig, LocalProvider, ShimProgram};
+pub use probe::{EXIT_PROBE_BYTES, RunExit, probe_run_exit};
 pub use provider::{
-    InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, Provider,
-    ProviderError,
+    Found, InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome,
+    Provider, ProviderError,
 };

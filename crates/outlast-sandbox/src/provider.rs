@@ -57,6 +57,14 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
         from: u64,
     ) -> Result<Box<dyn Journal>, ProviderError>;
 
+    /// The end of the journal, at most so many bytes; none where there is no journal.
+    async fn journal_tail(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        max_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, ProviderError>;
+
     /// The end of the agent's standard error, at most so many bytes, as text.
     async fn stderr_tail(
         &self,
@@ -74,8 +82,29 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
         grace: Duration,
     ) -> Result<KillOutcome, ProviderError>;
 
-    /// Destroys the instance: everything that `create` made, never a lent directory. Already gone is success.
+    /// Destroys the instance: everything that `create` made, in quarantine or not, never a lent directory. Already gone is
+    /// success. Refused while a run lives in it.
     async fn destroy(&self, instance: &InstanceId) -> Result<(), ProviderError>;
+
+    /// Everything that there is on this provider's side and that this host reaches, whoever made it.
+    async fn list(&self) -> Result<Vec<Found>, ProviderError>;
+
+    /// Puts an instance aside, so that nothing finds it in its place any more and nothing of it is lost. Refused while a
+    /// run lives in it.
+    async fn quarantine(&self, instance: &InstanceId) -> Result<(), ProviderError>;
+}
+
+/// Something that may be an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its name, as the provider has it.
+    pub name: String,
+    /// Which instance it is; none where the name is not understood.
+    pub instance: Option<InstanceId>,
+    /// Whether it was put aside.
+    pub quarantined: bool,
+    /// When it was made, or put aside, in milliseconds since 1970 on the provider's clock; none where that cannot be told.
+    pub since: Option<u64>,
 }
 
 /// Where things are inside an instance.

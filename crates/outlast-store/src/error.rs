@@ -1,6 +1,6 @@
 //! One error for each operation.
 
-use outlast_core::decide::{AcceptRefusal, ClaimRefusal, EndRefusal, Fenced, WriteRefusal};
+use outlast_core::decide::{AcceptRefusal, ClaimRefusal, EndRefusal, Fenced, ReclaimRefusal, WriteRefusal};
 use outlast_core::{ErrorCode, InstanceId, RunId, Seq};
 
 /// The store could not do its work.
@@ -129,6 +129,20 @@ pub enum ReadError {
     Store(#[from] StoreError),
 }
 
+/// Of [`crate::Instances::begin_reclaim`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReclaimError {
+    /// No such instance.
+    #[error("there is no instance {0:?}")]
+    NotFound(InstanceId),
+    /// The decision was against it; nothing was written.
+    #[error(transparent)]
+    Refused(#[from] ReclaimRefusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 /// Of the operations on instances.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum InstanceError {
@@ -138,14 +152,6 @@ pub enum InstanceError {
     /// The instance is being destroyed and is never used again.
     #[error("instance {0:?} is being destroyed")]
     Destroying(InstanceId),
-    /// A run of the instance still lives.
-    #[error("instance {instance:?} is in use by run {run:?}")]
-    InUse {
-        /// The instance.
-        instance: InstanceId,
-        /// A live run of it.
-        run: RunId,
-    },
     /// The claim is not current.
     #[error(transparent)]
     Fenced(#[from] Fenced),

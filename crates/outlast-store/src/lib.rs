@@ -14,13 +14,15 @@ mod roles;
 mod signal;
 
 pub use error::{
-    AcceptError, AppendError, ClaimError, FinishError, InstanceError, ReadError, StoreError, WriteError,
+    AcceptError, AppendError, ClaimError, FinishError, InstanceError, ReadError, ReclaimError, StoreError,
+    WriteError,
 };
 pub use memory::MemoryStore;
 pub use ports::{Clock, Entropy, Ports, SystemClock, SystemEntropy};
 pub use requests::{
-    Accept, Accepted, Append, Appended, CancelOutcome, Claim, Claimed, Finish, Finished, Instance,
-    InstanceState, ListRuns, LogEnd, MessageRow, NewEvent, Page, PresenceUntil, Renewed, StoredEvent,
+    Accept, Accepted, Append, Appended, BeginReclaim, CancelOutcome, Claim, Claimed, Finish, Finished,
+    HostSeen, Instance, InstanceState, ListInstances, ListRuns, LogEnd, MessageRow, NewEvent, Page,
+    PresenceUntil, Reclaim, ReclaimEnd, Renewed, StoreStats, StoredEvent, Swept,
 };
 pub use roles::{Instances, Ledger, Log, Runs, Store};
 pub use signal::{Signal, Signals};

@@ -53,7 +53,12 @@ pub trait Entropy: Send + Sync + std::fmt::Debug {
         OwnerId::new(self.hex_id()).unwrap_or_else(|_| unreachable!("hex is a valid id"))
     }
 
-    /// A fresh instance id.
+    /// A fresh instance id of this deployment.
+    fn instance_id_of(&self, deployment: &str) -> InstanceId {
+        InstanceId::labelled(deployment, &self.hex_id()).unwrap_or_else(|_| unreachable!("hex is a valid id"))
+    }
+
+    /// A fresh instance id of no deployment.
     fn instance_id(&self) -> InstanceId {
         InstanceId::new(self.hex_id()).unwrap_or_else(|_| unreachable!("hex is a valid id"))
     }

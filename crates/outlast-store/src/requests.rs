@@ -1,5 +1,6 @@
 //! What the operations take and give.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast_core::decide::EndVerdict;
@@ -189,6 +190,8 @@ pub struct ListRuns {
     /// Only runs that live and that nobody drives: the claim was given back, its lease has run out, or its owner is
     /// provably dead.
     pub undriven: bool,
+    /// Only runs that live and that nobody watches.
+    pub detached: bool,
     /// Only runs that come after this one (`started_at`, `run_id` of the last of the page before).
     pub after: Option<(u64, RunId)>,
     /// At most so many.
@@ -294,4 +297,114 @@ pub struct Instance {
     pub state: InstanceState,
     /// When the intent was written, in milliseconds since 1970.
     pub created_at: u64,
+    /// Whose it is.
+    pub tenant: Tenant,
+    /// The thread that it was made for; none where that was not recorded yet.
+    pub thread_id: Option<ThreadId>,
+    /// Whether its workspace is a directory that the user lent, which outlives it.
+    pub lent: bool,
+    /// How long it is kept once its last run has ended, in milliseconds; none: until somebody removes it.
+    pub keep_alive: Option<u64>,
+    /// Its end, once one is in sight.
+    pub reclaim: Option<Reclaim>,
+}
+
+/// The end of a sandbox that is in sight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reclaim {
+    /// When it is to be destroyed, or tried again to be, in milliseconds since 1970.
+    pub at: u64,
+    /// How many attempts have failed in a row.
+    pub failed: u32,
+    /// Why the last one has.
+    pub error: Option<String>,
+    /// Who destroys it at the moment.
+    pub owner: Option<OwnerId>,
+}
+
+/// Which instances to list: the oldest first, in pages. Those that are gone are not listed.
+#[derive(Debug, Clone, Default)]
+pub struct ListInstances {
+    /// Only those that this machine reaches.
+    pub machine: Option<String>,
+    /// Only those that are due to be destroyed and that nobody is destroying.
+    pub due: bool,
+    /// Only those that come after this one (`created_at`, `instance_id` of the last of the page before).
+    pub after: Option<(u64, InstanceId)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A wish to destroy an instance. See [`crate::Instances::begin_reclaim`].
+#[derive(Debug, Clone)]
+pub struct BeginReclaim {
+    /// The instance.
+    pub instance_id: InstanceId,
+    /// Who would destroy it.
+    pub owner: OwnerId,
+    /// For how long nobody else may.
+    pub lease: Duration,
+    /// Whether a person wants it now, whatever its lifecycle says.
+    pub forced: bool,
+}
+
+/// What became of the attempt to destroy an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReclaimEnd {
+    /// The provider says that it is gone.
+    Gone,
+    /// It may still be there.
+    Failed {
+        /// Why.
+        error: String,
+    },
+}
+
+/// A process that works on this store's runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostSeen {
+    /// Who.
+    pub owner: OwnerId,
+    /// The machine whose sandboxes it reaches.
+    pub machine: Option<String>,
+    /// Its version.
+    pub version: String,
+    /// When it announced itself first, in milliseconds since 1970.
+    pub since: u64,
+}
+
+/// What a step of the retention has done, or would do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Runs whose last row went.
+    pub runs: u64,
+    /// Rows that went.
+    pub rows: u64,
+    /// Whether there is more to do.
+    pub more: bool,
+}
+
+/// Numbers for people who watch over the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreStats {
+    /// How many runs have each status.
+    pub runs: BTreeMap<&'static str, u64>,
+    /// Live runs that nobody watches.
+    pub detached: u64,
+    /// Live runs that nobody drives.
+    pub undriven: u64,
+    /// Live runs that have gone on without a viewer for longer than they may.
+    pub overdue: u64,
+    /// For how long nobody has watched the run for which that is longest, in milliseconds.
+    pub oldest_detached: Option<u64>,
+    /// How many instances that are not gone have each state.
+    pub instances: BTreeMap<&'static str, u64>,
+    /// Instances that are due to be destroyed.
+    pub reclaims_pending: u64,
+    /// Those of them of which an attempt has failed.
+    pub reclaims_failed: u64,
+    /// About how many bytes the store takes.
+    pub bytes: u64,
+    /// The store's clock, in milliseconds since 1970.
+    pub now: u64,
 }

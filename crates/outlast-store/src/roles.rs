@@ -7,9 +7,10 @@ use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
 
 use crate::{
-    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, Claim, ClaimError, Claimed,
-    Finish, FinishError, Finished, Instance, InstanceError, InstanceState, ListRuns, MessageRow, NewEvent,
-    Page, PresenceUntil, ReadError, Renewed, Signal, StoreError,
+    Accept, AcceptError, Accepted, Append, AppendError, Appended, BeginReclaim, CancelOutcome, Claim,
+    ClaimError, Claimed, Finish, FinishError, Finished, HostSeen, Instance, InstanceError, ListInstances,
+    ListRuns, MessageRow, NewEvent, Page, PresenceUntil, ReadError, ReclaimEnd, ReclaimError, Renewed,
+    Signal, StoreError, StoreStats, Swept, WriteError,
 };
 
 /// Run records, claims, cancels and presence.
@@ -50,14 +51,25 @@ pub trait Runs: Send + Sync {
     /// Gives the claim back: the next claim is granted at once. Without effect where it is not current.
     async fn release(&self, token: &ClaimToken) -> Result<(), StoreError>;
 
-    /// Records that somebody wants the run to stop, as decided by [`outlast_core::decide::cancel`]. The first wish stays;
-    /// nothing withdraws it.
+    /// Records that somebody wants the run to stop, as decided by [`outlast_core::decide::cancel`]; with `detached_for`
+    /// only where nobody has watched it for at least so long. The first wish stays; nothing withdraws it.
     async fn request_cancel(
         &self,
         tenant: &Tenant,
         run_id: &RunId,
         reason: CancelReason,
+        detached_for: Option<Duration>,
     ) -> Result<CancelOutcome, StoreError>;
+
+    /// Notes that the run made no progress although its agent has ended, gives the claim back, and answers how often
+    /// that has happened in a row with the log where it is. Fenced.
+    async fn note_stall(&self, token: &ClaimToken) -> Result<u32, WriteError>;
+
+    /// Says that this process works here, for so long from now. Renewed by the process; runs out by itself.
+    async fn announce(&self, host: &HostSeen, lasts: Duration) -> Result<(), StoreError>;
+
+    /// The processes that have announced themselves and whose time has not run out.
+    async fn hosts(&self) -> Result<Vec<HostSeen>, StoreError>;
 
     /// Says that this host watches the run. Renewed by the host; runs out by itself.
     async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError>;
@@ -93,6 +105,17 @@ pub trait Log: Send + Sync {
         max_bytes: usize,
     ) -> Result<Page, ReadError>;
 
+    /// Deletes events of runs that ended at least so long ago, at most so many rows, behind whatever else is to be
+    /// written. A run's log is [`crate::LogEnd::Expired`] as a whole from its first row on.
+    async fn expire_events(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError>;
+
+    /// Deletes the records and messages of runs that ended at least so long ago, whose events have gone and whose sandbox
+    /// is gone, at most about so many rows. Their ids are free again.
+    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError>;
+
+    /// What [`Log::expire_events`] would delete with this time, in the end.
+    async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError>;
+
     /// A hint that something of this run may have changed. Whoever relies on it also looks again by itself, at most
     /// two seconds later.
     fn subscribe(&self, run_id: &RunId) -> Signal;
@@ -108,12 +131,25 @@ pub trait Instances: Send + Sync {
     /// destroyed.
     async fn use_instance(&self, token: &ClaimToken, instance: &InstanceId) -> Result<(), InstanceError>;
 
-    /// Moves an instance to another state. To `Destroying` only while no live run is bound to it; never back.
-    async fn set_instance_state(
+    /// Says that the instance exists from now on. Refused where it is being destroyed.
+    async fn instance_created(&self, instance: &InstanceId) -> Result<(), InstanceError>;
+
+    /// Begins to destroy an instance, as decided by [`outlast_core::decide::reclaim`]: from then on no run is bound to it
+    /// and no thread finds it. The end of a run writes when its instance is due
+    /// ([`outlast_core::decide::reclaim_after`]); whoever binds a run to it takes that back.
+    async fn begin_reclaim(&self, request: &BeginReclaim) -> Result<Instance, ReclaimError>;
+
+    /// Says what became of it. A failed attempt is due again after [`outlast_core::decide::reclaim_retry`]. Without effect
+    /// where somebody else has begun since, unless it is gone.
+    async fn end_reclaim(
         &self,
         instance: &InstanceId,
-        state: InstanceState,
-    ) -> Result<(), InstanceError>;
+        owner: &OwnerId,
+        end: &ReclaimEnd,
+    ) -> Result<(), StoreError>;
+
+    /// A page of instances that are not gone.
+    async fn list_instances(&self, query: &ListInstances) -> Result<Vec<Instance>, StoreError>;
 
     /// The instance, or none.
     async fn instance(&self, instance: &InstanceId) -> Result<Option<Instance>, StoreError>;
@@ -154,6 +190,9 @@ pub trait Ledger: Send + Sync {
 pub trait Store: Runs + Log + Instances + Ledger + std::fmt::Debug {
     /// The deployment's id, a UUID made with the store; it labels everything that is created outside.
     async fn deployment_id(&self) -> Result<String, StoreError>;
+
+    /// Numbers for people who watch over the store.
+    async fn stats(&self) -> Result<StoreStats, StoreError>;
 
     /// Waits for everything in flight and lets go of what the process holds: its leases count as released.
     async fn close(&self);

@@ -1,6 +1,6 @@
 //! Is this wish to stop recorded?
 
-use crate::run::{CancelReason, Status};
+use crate::run::Status;
 
 /// What becomes of a wish to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,17 +15,23 @@ pub enum CancelDecision {
     Watched,
 }
 
-/// Decides, on facts of the transaction that would record it. A person's Stop holds whoever watches; a cancel for want
-/// of viewers only while nobody does, so a viewer who comes back in time wins.
-pub fn cancel(status: Status, requested: bool, reason: CancelReason, watched: bool) -> CancelDecision {
+/// Decides, on facts of the transaction that would record it. `least` is the condition that nobody has watched for so
+/// long, in milliseconds, and `detached_for` what is so: a person's Stop holds whoever watches; a cancel for want of
+/// viewers only while nobody does, so a viewer who comes back in time wins.
+pub fn cancel(
+    status: Status,
+    requested: bool,
+    least: Option<u64>,
+    detached_for: Option<u64>,
+) -> CancelDecision {
     if status.is_terminal() {
         return CancelDecision::Terminal;
     }
     if requested {
         return CancelDecision::AlreadyRequested;
     }
-    match reason {
-        CancelReason::Disconnect | CancelReason::Ttl if watched => CancelDecision::Watched,
+    match least {
+        Some(least) if detached_for.is_none_or(|time| time < least) => CancelDecision::Watched,
         _ => CancelDecision::Record,
     }
 }
@@ -38,16 +44,18 @@ mod tests {
     fn every_combination() {
         for status in Status::ALL {
             for requested in [false, true] {
-                for reason in CancelReason::ALL {
-                    for watched in [false, true] {
-                        let expected = match (status.is_terminal(), requested, reason, watched) {
+                for least in [None, Some(0), Some(5)] {
+                    for detached_for in [None, Some(4), Some(5)] {
+                        let expected = match (status.is_terminal(), requested, least, detached_for) {
                             (true, ..) => CancelDecision::Terminal,
                             (_, true, ..) => CancelDecision::AlreadyRequested,
-                            (.., CancelReason::User, _) | (.., false) => CancelDecision::Record,
-                            (.., true) => CancelDecision::Watched,
+                            (_, _, None, _) | (_, _, Some(0), Some(_)) | (_, _, Some(5), Some(5)) => {
+                                CancelDecision::Record
+                            }
+                            _ => CancelDecision::Watched,
                         };
-                        let got = cancel(*status, requested, *reason, watched);
-                        assert_eq!(got, expected, "{status} {requested} {reason} {watched}");
+                        let got = cancel(*status, requested, least, detached_for);
+                        assert_eq!(got, expected, "{status} {requested} {least:?} {detached_for:?}");
                     }
                 }
             }

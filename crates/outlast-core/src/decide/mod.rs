@@ -7,6 +7,8 @@ mod claim;
 mod end;
 mod follow;
 mod presence;
+mod reap;
+mod reclaim;
 
 pub use accept::{AcceptAsk, AcceptDecision, AcceptFacts, AcceptRefusal, ExistingRun, accept};
 pub use append::{EndRefusal, WriteDecision, WriteFacts, WriteRefusal};
@@ -15,3 +17,5 @@ pub use claim::{ClaimAsk, ClaimFacts, ClaimRefusal, Fenced, Grant, Lease, claim}
 pub use end::{EndVerdict, Ending, end};
 pub use follow::{Next, SandboxFacts, next, silent};
 pub use presence::detached_since;
+pub use reap::{Reach, STALLS, SweepFacts, SweepStep, sweep};
+pub use reclaim::{ReclaimFacts, ReclaimRefusal, reclaim, reclaim_after, reclaim_retry};

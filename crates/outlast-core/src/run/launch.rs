@@ -92,15 +92,63 @@ pub struct SandboxSpec {
     /// Bounds of what the agent prints.
     #[serde(default)]
     pub limits: OutputLimits,
+    /// How long it lives.
+    #[serde(default, skip_serializing_if = "Lifecycle::is_default")]
+    pub lifecycle: Lifecycle,
+}
+
+/// How long a sandbox lives after a run of it has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lifecycle {
+    /// Whether the thread's next run goes on in it.
+    pub reuse: Reuse,
+    /// How long it waits for that run, in milliseconds; none: until somebody removes it. Without reuse it does not wait.
+    pub keep_alive: Option<u64>,
+}
+
+/// Who uses a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reuse {
+    /// The runs of one thread, one after the other.
+    Thread,
+    /// One run.
+    None,
+}
+
+impl Lifecycle {
+    /// How long a thread's sandbox waits for its next run unless something else is wished, in milliseconds.
+    pub const KEEP_ALIVE: u64 = 30 * 60 * 1000;
+
+    fn is_default(&self) -> bool {
+        *self == Lifecycle::default()
+    }
+}
+
+impl Default for Lifecycle {
+    fn default() -> Self {
+        Lifecycle { reuse: Reuse::Thread, keep_alive: Some(Lifecycle::KEEP_ALIVE) }
+    }
+}
+
+impl SandboxSpec {
+    /// How long the sandbox is kept once its last run has ended, in milliseconds; none: until somebody removes it.
+    pub fn keep_alive(&self) -> Option<u64> {
+        match self.lifecycle.reuse {
+            Reuse::Thread => self.lifecycle.keep_alive,
+            Reuse::None => Some(0),
+        }
+    }
 }
 
 /// The key under which a thread's sandbox is found again: the hex SHA-256 of the canonical JSON of everything that
-/// makes two sandboxes different.
+/// makes two sandboxes different; how long it lives does not.
 pub fn sandbox_key(tenant: &Tenant, thread: &ThreadId, spec: &LaunchSpec) -> String {
     canonical::digest(&json!({
         "tenant": tenant,
         "thread": thread,
-        "sandbox": spec.sandbox,
+        "sandbox": SandboxSpec { lifecycle: Lifecycle::default(), ..spec.sandbox.clone() },
         "workspace": spec.workspace.as_ref().map(|w| &w.path),
     }))
 }

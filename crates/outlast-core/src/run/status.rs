@@ -123,6 +123,10 @@ text_enum! {
         Expired => "expired",
         /// The sandbox is gone.
         SandboxGone => "sandbox_gone",
+        /// No live host reaches the sandbox, and the run's time is up.
+        SandboxUnreachable => "sandbox_unreachable",
+        /// Its agent had ended, and what it had printed could not be delivered in the time that a sweep gives it.
+        BudgetExceeded => "budget_exceeded",
         /// The journal is not the one that the log was made from.
         ReplayDiverged => "replay_diverged",
     }

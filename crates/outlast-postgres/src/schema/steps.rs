@@ -12,10 +12,10 @@ pub(super) struct Step {
 }
 
 /// All steps, in order. The first makes the tables.
-pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }];
+pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }, Step { version: 2, sql: V2 }];
 
 /// The tables that the steps make.
-pub(super) const TABLES: &[&str] = &["runs", "specs", "events", "messages", "presence", "instances"];
+pub(super) const TABLES: &[&str] = &["runs", "specs", "events", "messages", "presence", "instances", "hosts"];
 
 /// JSON is text, not `jsonb`, which refuses what JSON allows in strings; and an event's is bytes, since it goes out byte for
 /// byte as it came and a text of PostgreSQL holds no NUL.
@@ -114,4 +114,35 @@ CREATE TABLE instances (
 );
 CREATE INDEX instances_usable ON instances (sandbox_key, created_at)
     WHERE state IN ('creating', 'live');
+";
+
+/// The end of what nobody comes back to: how often a run made no progress, when a sandbox is due to be destroyed, which
+/// logs have aged out, which processes are alive. A sandbox of an older version has no lifecycle, so it is kept until
+/// somebody removes it.
+const V2: &str = r"
+ALTER TABLE runs ADD COLUMN expired smallint NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN stalls integer NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN stalled_at bigint NOT NULL DEFAULT 0;
+CREATE INDEX runs_ended ON runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_ended_events ON runs (finished_at) WHERE finished_at IS NOT NULL AND expired < 2;
+
+ALTER TABLE instances ADD COLUMN tenant text NOT NULL DEFAULT '';
+ALTER TABLE instances ADD COLUMN thread_id text;
+ALTER TABLE instances ADD COLUMN lent boolean NOT NULL DEFAULT false;
+ALTER TABLE instances ADD COLUMN keep_alive bigint;
+ALTER TABLE instances ADD COLUMN reclaim_at bigint;
+ALTER TABLE instances ADD COLUMN reclaim_failed integer NOT NULL DEFAULT 0;
+ALTER TABLE instances ADD COLUMN reclaim_error text;
+ALTER TABLE instances ADD COLUMN reclaim_owner text;
+ALTER TABLE instances ADD COLUMN reclaim_until bigint;
+CREATE INDEX instances_due ON instances (reclaim_at) WHERE state <> 'gone' AND reclaim_at IS NOT NULL;
+CREATE INDEX instances_there ON instances (created_at, instance_id) WHERE state <> 'gone';
+
+CREATE TABLE hosts (
+    owner      text PRIMARY KEY,
+    machine    text,
+    version    text NOT NULL,
+    since      bigint NOT NULL,
+    until_time bigint NOT NULL
+);
 ";

@@ -1,11 +1,13 @@
 //! Stopping a run.
 
+use std::time::Duration;
+
 use outlast_core::decide::{self, CancelDecision};
 use outlast_core::run::{Cancel, CancelReason, RunRecord};
 use outlast_core::{RunId, Tenant};
 use outlast_store::CancelOutcome;
 
-use super::context::{Tx, get, uint};
+use super::context::{Tx, get, millis, uint};
 use super::head::Head;
 use super::record;
 use crate::failure::Tried;
@@ -16,16 +18,21 @@ pub(crate) async fn request_cancel(
     tenant: &Tenant,
     run_id: &RunId,
     reason: CancelReason,
+    detached_for: Option<Duration>,
 ) -> Tried<CancelOutcome> {
     // The lock comes first, and keeps viewers from coming meanwhile: they lock the same row.
-    if Head::lock(tx, run_id).await?.is_none() {
+    let Some(head) = Head::lock(tx, run_id).await? else {
         return Ok(CancelOutcome::NotFound);
-    }
+    };
     let Some(run) = record::run_in(tx, tenant, run_id).await? else {
         return Ok(CancelOutcome::NotFound);
     };
-    let watched = run.detached_since.is_none();
-    match decide::cancel(run.status, run.cancel_requested.is_some(), reason, watched) {
+    let least = detached_for.map(|time| uint(millis(time)));
+    let so_far = match least {
+        None => None,
+        Some(_) => head.detached_for(tx).await?,
+    };
+    match decide::cancel(run.status, run.cancel_requested.is_some(), least, so_far) {
         CancelDecision::Terminal => return Ok(CancelOutcome::Terminal(Box::new(run))),
         CancelDecision::AlreadyRequested => return Ok(CancelOutcome::AlreadyRequested(Box::new(run))),
         CancelDecision::Watched => return Ok(CancelOutcome::Watched(Box::new(run))),

@@ -6,6 +6,7 @@ use outlast_store::{Finish, FinishError, Finished, StoreError};
 use super::append::write_append;
 use super::context::{Tx, to_json};
 use super::head::Head;
+use super::reclaim::reclaim_after_end;
 use super::record;
 use crate::failure::{Tried, defect};
 
@@ -44,6 +45,9 @@ pub(crate) async fn finish(tx: &Tx<'_>, request: &Finish) -> Tried<Result<Finish
         ],
     )
     .await?;
+    if let Some(instance) = &head.instance_id {
+        reclaim_after_end(tx, instance, verdict.reason).await?;
+    }
     tx.touch(run_id);
     Ok(Ok(Finished { run: record::existing(tx, head.run).await? }))
 }

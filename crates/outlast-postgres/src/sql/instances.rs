@@ -3,22 +3,25 @@
 use deadpool_postgres::Client;
 use outlast_core::decide::Fenced;
 use outlast_core::run::{ClaimToken, Phase};
-use outlast_core::{InstanceId, RunId};
-use outlast_store::{Instance, InstanceError, InstanceState};
+use outlast_core::{InstanceId, OwnerId, RunId, Tenant, ThreadId};
+use outlast_store::{Instance, InstanceError, InstanceState, Reclaim};
 use tokio_postgres::Row;
 
-use super::context::{Tx, get, int, number, parsed, word};
+use super::context::{Tx, get, int, number, parsed, uint, word};
 use super::head::Head;
 use crate::failure::{Failure, Tried, defect};
 
 macro_rules! select_instances {
     ($tail:literal) => {
         concat!(
-            "SELECT instance_id, sandbox_key, provider, machine, state, created_at FROM instances ",
+            "SELECT instance_id, sandbox_key, provider, machine, state, created_at, tenant, thread_id, lent, keep_alive, ",
+            "reclaim_at, reclaim_failed, reclaim_error, reclaim_owner, ",
+            "greatest(coalesce(reclaim_until, 0) - outlast_now(), 0), outlast_now() FROM instances ",
             $tail
         )
     };
 }
+pub(super) use select_instances;
 
 /// See [`outlast_store::Instances::create_instance`].
 pub(crate) async fn create_instance(
@@ -38,8 +41,8 @@ pub(crate) async fn create_instance(
         return Ok(Err(defect(message).into()));
     }
     tx.write(
-        "INSERT INTO instances (instance_id, sandbox_key, provider, machine, state, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO instances (instance_id, sandbox_key, provider, machine, state, created_at, tenant, thread_id, lent, \
+         keep_alive) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         &[
             &wanted.instance_id.as_str(),
             &wanted.sandbox_key,
@@ -47,6 +50,10 @@ pub(crate) async fn create_instance(
             &wanted.machine,
             &wanted.state.as_str(),
             &int(wanted.created_at),
+            &wanted.tenant.as_str(),
+            &wanted.thread_id.as_ref().map(ThreadId::as_str),
+            &wanted.lent,
+            &wanted.keep_alive.map(int),
         ],
     )
     .await?;
@@ -105,50 +112,36 @@ async fn bind(tx: &Tx<'_>, token: &ClaimToken, head: &Head, to: &Instance) -> Tr
         &[&head.run, &to.instance_id.as_str(), &to.sandbox_key, &to.machine],
     )
     .await?;
+    // It is in use, so its end is not in sight any more.
+    tx.write(
+        "UPDATE instances SET reclaim_at = NULL, reclaim_failed = 0, reclaim_error = NULL \
+         WHERE instance_id = $1 AND reclaim_at IS NOT NULL",
+        &[&to.instance_id.as_str()],
+    )
+    .await?;
     tx.touch(&token.run_id);
     Ok(())
 }
 
-/// See [`outlast_store::Instances::set_instance_state`].
-pub(crate) async fn set_instance_state(
-    tx: &Tx<'_>,
-    id: &InstanceId,
-    state: InstanceState,
-) -> Tried<Result<(), InstanceError>> {
+/// See [`outlast_store::Instances::instance_created`].
+pub(crate) async fn instance_created(tx: &Tx<'_>, id: &InstanceId) -> Tried<Result<(), InstanceError>> {
     let Some(found) = locked(tx, id).await? else {
         return Ok(Err(InstanceError::NotFound(id.clone())));
     };
-    if found.state == state {
-        return Ok(Ok(()));
+    match found.state {
+        InstanceState::Live => {}
+        InstanceState::Destroying | InstanceState::Gone => {
+            return Ok(Err(InstanceError::Destroying(id.clone())));
+        }
+        InstanceState::Creating => {
+            tx.write("UPDATE instances SET state = 'live' WHERE instance_id = $1", &[&id.as_str()]).await?;
+        }
     }
-    if rank(state) < rank(found.state) {
-        return Ok(Err(match found.state {
-            InstanceState::Destroying | InstanceState::Gone => InstanceError::Destroying(id.clone()),
-            _ => defect(format!("instance {id:?} is {} already", found.state.as_str())).into(),
-        }));
-    }
-    if state == InstanceState::Destroying
-        && let Some(run) = user(tx, id).await?
-    {
-        return Ok(Err(InstanceError::InUse { instance: id.clone(), run }));
-    }
-    tx.write("UPDATE instances SET state = $2 WHERE instance_id = $1", &[&id.as_str(), &state.as_str()])
-        .await?;
     Ok(Ok(()))
 }
 
-/// The order in which an instance passes through its states.
-fn rank(state: InstanceState) -> u8 {
-    match state {
-        InstanceState::Creating => 0,
-        InstanceState::Live => 1,
-        InstanceState::Destroying => 2,
-        InstanceState::Gone => 3,
-    }
-}
-
 /// A live run that is bound to the instance.
-async fn user(tx: &Tx<'_>, id: &InstanceId) -> Tried<Option<RunId>> {
+pub(super) async fn user(tx: &Tx<'_>, id: &InstanceId) -> Tried<Option<RunId>> {
     let row = tx
         .maybe(
             "SELECT run_id FROM runs WHERE instance_id = $1 AND instance_id IS NOT NULL \
@@ -161,8 +154,15 @@ async fn user(tx: &Tx<'_>, id: &InstanceId) -> Tried<Option<RunId>> {
 
 /// The instance, locked: who binds a run to it and who destroys it wait for each other.
 async fn locked(tx: &Tx<'_>, id: &InstanceId) -> Tried<Option<Instance>> {
-    let row = tx.maybe(select_instances!("WHERE instance_id = $1 FOR UPDATE"), &[&id.as_str()]).await?;
-    row.as_ref().map(read).transpose()
+    Ok(locked_with(tx, id).await?.map(|(instance, _)| instance))
+}
+
+/// The same, with how much longer nobody else may destroy it and what time it is, in milliseconds.
+pub(super) async fn locked_with(tx: &Tx<'_>, id: &InstanceId) -> Tried<Option<(Instance, [u64; 2])>> {
+    // The clock is read once the lock is held.
+    tx.maybe("SELECT 1 FROM instances WHERE instance_id = $1 FOR UPDATE", &[&id.as_str()]).await?;
+    let row = tx.maybe(select_instances!("WHERE instance_id = $1"), &[&id.as_str()]).await?;
+    row.map(|row| Ok((read(&row)?, [number(&row, 14)?, number(&row, 15)?]))).transpose()
 }
 
 /// See [`outlast_store::Instances::instance`].
@@ -188,7 +188,19 @@ pub(crate) async fn find_instance(
     row.as_ref().map(read).transpose()
 }
 
-fn read(row: &Row) -> Tried<Instance> {
+pub(super) fn read(row: &Row) -> Tried<Instance> {
+    let owner = get::<Option<&str>>(row, 13)?;
+    let owner = owner.map(|owner| parsed("owner", OwnerId::new(owner))).transpose()?;
+    let thread_id = get::<Option<&str>>(row, 7)?;
+    let reclaim = match get::<Option<i64>>(row, 10)? {
+        None => None,
+        Some(at) => Some(Reclaim {
+            at: uint(at),
+            failed: u32::try_from(get::<i32>(row, 11)?).unwrap_or(0),
+            error: get(row, 12)?,
+            owner,
+        }),
+    };
     Ok(Instance {
         instance_id: parsed("instance id", InstanceId::new(get::<&str>(row, 0)?))?,
         sandbox_key: get(row, 1)?,
@@ -196,5 +208,10 @@ fn read(row: &Row) -> Tried<Instance> {
         machine: get(row, 3)?,
         state: word("state of an instance", get(row, 4)?, InstanceState::parse)?,
         created_at: number(row, 5)?,
+        tenant: Tenant(get(row, 6)?),
+        thread_id: thread_id.map(|id| parsed("thread id", ThreadId::new(id))).transpose()?,
+        lent: get(row, 8)?,
+        keep_alive: get::<Option<i64>>(row, 9)?.map(uint),
+        reclaim,
     })
 }

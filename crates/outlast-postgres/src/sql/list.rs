@@ -19,6 +19,8 @@ pub(crate) async fn list_runs(client: &Client, query: &ListRuns) -> Tried<Vec<Ru
              AND (r.started_at, r.run_id COLLATE \"C\") < ($3, coalesce($4, r.run_id) COLLATE \"C\") \
              AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND (NOT $6 OR (r.status IN ('running', 'interrupted') \
              AND (r.lease_owner IS NULL OR r.lease_until <= outlast_now()))) \
+             AND (NOT $8 OR (r.status IN ('running', 'interrupted') AND greatest(r.started_at, \
+             (SELECT max(p.until_time) FROM presence p WHERE p.run = r.run)) <= outlast_now())) \
              ORDER BY r.started_at DESC, r.run_id COLLATE \"C\" DESC LIMIT $7"
         )
     } else if !query.statuses.is_empty() && query.statuses.iter().all(live) {
@@ -27,6 +29,8 @@ pub(crate) async fn list_runs(client: &Client, query: &ListRuns) -> Tried<Vec<Ru
              AND (r.started_at, r.run_id COLLATE \"C\") < ($3, coalesce($4, r.run_id) COLLATE \"C\") \
              AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND (NOT $6 OR (r.status IN ('running', 'interrupted') \
              AND (r.lease_owner IS NULL OR r.lease_until <= outlast_now()))) \
+             AND (NOT $8 OR (r.status IN ('running', 'interrupted') AND greatest(r.started_at, \
+             (SELECT max(p.until_time) FROM presence p WHERE p.run = r.run)) <= outlast_now())) \
              ORDER BY r.started_at DESC, r.run_id COLLATE \"C\" DESC LIMIT $7"
         )
     } else {
@@ -35,6 +39,8 @@ pub(crate) async fn list_runs(client: &Client, query: &ListRuns) -> Tried<Vec<Ru
              AND (r.started_at, r.run_id COLLATE \"C\") < ($3, coalesce($4, r.run_id) COLLATE \"C\") \
              AND ($5::text[] IS NULL OR r.status = ANY ($5)) AND (NOT $6 OR (r.status IN ('running', 'interrupted') \
              AND (r.lease_owner IS NULL OR r.lease_until <= outlast_now()))) \
+             AND (NOT $8 OR (r.status IN ('running', 'interrupted') AND greatest(r.started_at, \
+             (SELECT max(p.until_time) FROM presence p WHERE p.run = r.run)) <= outlast_now())) \
              ORDER BY r.started_at DESC, r.run_id COLLATE \"C\" DESC LIMIT $7"
         )
     };
@@ -52,6 +58,7 @@ pub(crate) async fn list_runs(client: &Client, query: &ListRuns) -> Tried<Vec<Ru
                 &statuses,
                 &query.undriven,
                 &int(query.limit as u64),
+                &query.detached,
             ],
         )
         .await?;

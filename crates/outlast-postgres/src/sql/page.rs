@@ -12,8 +12,8 @@ use crate::failure::Tried;
 /// The head and the events in one statement, and so of one snapshot. An event joins the page as long as those before it
 /// are smaller than the limit.
 const PAGE: &str = "\
-SELECT head.tail, head.closed, event.seq, event.at, event.origin_byte, event.origin_index, event.json \
-FROM (SELECT run, tail, closed FROM runs WHERE run_id = $1 AND tenant = $2) AS head \
+SELECT head.tail, head.closed, event.seq, event.at, event.origin_byte, event.origin_index, event.json, head.expired \
+FROM (SELECT run, tail, closed, expired FROM runs WHERE run_id = $1 AND tenant = $2) AS head \
 LEFT JOIN LATERAL (\
     SELECT * FROM (\
         SELECT seq, at, origin_byte, origin_index, json, \
@@ -51,6 +51,9 @@ pub(crate) async fn page(
     let tail = Seq(number(first, 0)?);
     if after > tail {
         return Ok(Err(ReadError::OffsetAhead { offset: after, tail }));
+    }
+    if get::<i16>(first, 7)? > 0 {
+        return Ok(Ok(Page { events: Vec::new(), end: LogEnd::Expired, tail }));
     }
     let end = if get(first, 1)? { LogEnd::Closed } else { LogEnd::Open };
     let events = rows.iter().filter_map(|row| event(row).transpose()).collect::<Tried<Vec<_>>>()?;

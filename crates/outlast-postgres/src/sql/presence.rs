@@ -1,9 +1,11 @@
-//! Who watches a run.
+//! Who watches a run, and whether it gets on.
 
+use outlast_core::decide::Fenced;
+use outlast_core::run::ClaimToken;
 use outlast_core::{OwnerId, RunId};
-use outlast_store::PresenceUntil;
+use outlast_store::{PresenceUntil, WriteError};
 
-use super::context::{Tx, millis};
+use super::context::{Tx, get, millis};
 use super::head::Head;
 use crate::failure::Tried;
 
@@ -33,4 +35,23 @@ pub(crate) async fn presence(tx: &Tx<'_>, run_id: &RunId, host: &OwnerId, until:
         }
     };
     Ok(())
+}
+
+/// See [`outlast_store::Runs::note_stall`].
+pub(crate) async fn note_stall(tx: &Tx<'_>, token: &ClaimToken) -> Tried<Result<u32, WriteError>> {
+    let Some(head) = Head::lock(tx, &token.run_id).await? else {
+        return Ok(Err(Fenced::RunNotFound(token.run_id.clone()).into()));
+    };
+    if let Err(fenced) = head.facts.fence(token) {
+        return Ok(Err(fenced.into()));
+    }
+    let row = tx
+        .one(
+            "UPDATE runs SET stalls = CASE WHEN stalled_at = tail THEN stalls + 1 ELSE 1 END, stalled_at = tail, \
+             lease_owner = NULL, lease_nonce = NULL, lease_until = NULL WHERE run = $1 RETURNING stalls",
+            &[&head.run],
+        )
+        .await?;
+    tx.touch(&token.run_id);
+    Ok(Ok(u32::try_from(get::<i32>(&row, 0)?).unwrap_or(0)))
 }

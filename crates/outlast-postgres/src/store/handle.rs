@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use deadpool_postgres::{Client, Pool};
 use outlast_core::run::ClaimToken;
 use outlast_core::{OwnerId, RunId};
-use outlast_store::{Ports, Signals, Store, StoreError};
+use outlast_store::{Ports, Signals, Store, StoreError, StoreStats};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
@@ -155,6 +155,11 @@ impl Store for PostgresStore {
         let client = self.shared.reader().await?;
         client.simple_query("SELECT 1").await.map_err(|error| Failure::from(error).told())?;
         Ok(self.shared.deployment_id.clone())
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        let client = self.shared.reader().await?;
+        sql::stats(&client).await.map_err(|failure| failure.told())
     }
 
     async fn close(&self) {

@@ -1,9 +1,11 @@
 //! Sandboxes that were created, or are to be.
 
 use async_trait::async_trait;
-use outlast_core::InstanceId;
 use outlast_core::run::ClaimToken;
-use outlast_store::{Instance, InstanceError, InstanceState, Instances, StoreError};
+use outlast_core::{InstanceId, OwnerId};
+use outlast_store::{
+    BeginReclaim, Instance, InstanceError, Instances, ListInstances, ReclaimEnd, ReclaimError, StoreError,
+};
 
 use super::handle::{PostgresStore, write};
 use crate::sql;
@@ -18,12 +20,26 @@ impl Instances for PostgresStore {
         write!(self.shared, |tx| sql::use_instance(&tx, token, instance))
     }
 
-    async fn set_instance_state(
+    async fn instance_created(&self, instance: &InstanceId) -> Result<(), InstanceError> {
+        write!(self.shared, |tx| sql::instance_created(&tx, instance))
+    }
+
+    async fn begin_reclaim(&self, request: &BeginReclaim) -> Result<Instance, ReclaimError> {
+        write!(self.shared, |tx| sql::begin_reclaim(&tx, request))
+    }
+
+    async fn end_reclaim(
         &self,
         instance: &InstanceId,
-        state: InstanceState,
-    ) -> Result<(), InstanceError> {
-        write!(self.shared, |tx| sql::set_instance_state(&tx, instance, state))
+        owner: &OwnerId,
+        end: &ReclaimEnd,
+    ) -> Result<(), StoreError> {
+        write!(self.shared, |tx| async { sql::end_reclaim(&tx, instance, owner, end).await.map(Ok) })
+    }
+
+    async fn list_instances(&self, query: &ListInstances) -> Result<Vec<Instance>, StoreError> {
+        let client = self.shared.reader().await?;
+        sql::list_instances(&client, query).await.map_err(|failure| failure.told())
     }
 
     async fn instance(&self, instance: &InstanceId) -> Result<Option<Instance>, StoreError> {

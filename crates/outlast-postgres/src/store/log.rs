@@ -1,10 +1,13 @@
 //! The delivery log.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use outlast_core::run::ClaimToken;
 use outlast_core::{RunId, Seq, Tenant};
 use outlast_store::{
     Append, AppendError, Appended, Finish, FinishError, Finished, Log, NewEvent, Page, ReadError, Signal,
+    StoreError, Swept,
 };
 
 use super::handle::{PostgresStore, write};
@@ -49,6 +52,19 @@ impl Log for PostgresStore {
         sql::page(&client, tenant, run_id, after, max_events, max_bytes)
             .await
             .map_err(|failure| failure.told())?
+    }
+
+    async fn expire_events(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        write!(self.shared, |tx| async { sql::expire_events(&tx, ended_for, max_rows).await.map(Ok) })
+    }
+
+    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        write!(self.shared, |tx| async { sql::delete_runs(&tx, ended_for, max_rows).await.map(Ok) })
+    }
+
+    async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError> {
+        let client = self.shared.reader().await?;
+        sql::count_expired(&client, ended_for).await.map_err(|failure| failure.told())
     }
 
     fn subscribe(&self, run_id: &RunId) -> Signal {

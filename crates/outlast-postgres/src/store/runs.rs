@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
 use outlast_store::{
-    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, ListRuns, PresenceUntil,
-    Renewed, Runs, StoreError,
+    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, HostSeen, ListRuns,
+    PresenceUntil, Renewed, Runs, StoreError, WriteError,
 };
 
 use super::handle::{PostgresStore, grant, release, write};
@@ -79,8 +79,24 @@ impl Runs for PostgresStore {
         tenant: &Tenant,
         run_id: &RunId,
         reason: CancelReason,
+        detached_for: Option<Duration>,
     ) -> Result<CancelOutcome, StoreError> {
-        write!(self.shared, |tx| async { sql::request_cancel(&tx, tenant, run_id, reason).await.map(Ok) })
+        write!(self.shared, |tx| async {
+            sql::request_cancel(&tx, tenant, run_id, reason, detached_for).await.map(Ok)
+        })
+    }
+
+    async fn note_stall(&self, token: &ClaimToken) -> Result<u32, WriteError> {
+        write!(self.shared, |tx| sql::note_stall(&tx, token))
+    }
+
+    async fn announce(&self, host: &HostSeen, lasts: Duration) -> Result<(), StoreError> {
+        write!(self.shared, |tx| async { sql::announce(&tx, host, lasts).await.map(Ok) })
+    }
+
+    async fn hosts(&self) -> Result<Vec<HostSeen>, StoreError> {
+        let client = self.shared.reader().await?;
+        sql::hosts(&client).await.map_err(|failure| failure.told())
     }
 
     async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {

@@ -100,14 +100,20 @@ async fn presence(mine: &Host, other: &Host, run: &str) {
     let watch = PresenceUntil::For(Duration::from_secs(1));
     mine.store.presence(&token.run_id, &mine.owner, watch).await.expect("written");
     assert_eq!(other.record(run).await.detached_since, None);
-    let ttl = other.store.request_cancel(&other.tenant, &token.run_id, CancelReason::Ttl).await;
+    let ttl = other
+        .store
+        .request_cancel(&other.tenant, &token.run_id, CancelReason::Ttl, Some(Duration::ZERO))
+        .await;
     assert!(matches!(ttl, Ok(CancelOutcome::Watched(_))), "{ttl:?}");
     eventually("its time runs out", Duration::from_secs(10), async || {
         other.record(run).await.detached_since.is_some()
     })
     .await;
     assert_now(mine.record(run).await.detached_since.expect("nobody watches"));
-    let ttl = other.store.request_cancel(&other.tenant, &token.run_id, CancelReason::Ttl).await;
+    let ttl = other
+        .store
+        .request_cancel(&other.tenant, &token.run_id, CancelReason::Ttl, Some(Duration::ZERO))
+        .await;
     let Ok(CancelOutcome::Recorded(record)) = ttl else { panic!("{ttl:?}") };
     assert_now(record.cancel_requested.expect("recorded").at);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::run::{CancelReason, Phase, Purpose, Status};
-use outlast_core::{InstanceId, Seq};
+use outlast_core::{InstanceId, Seq, Tenant};
 use outlast_store::{
     Accept, Accepted, CancelOutcome, Claim, Entropy, Instance, InstanceState, SystemEntropy,
 };
@@ -21,14 +21,15 @@ async fn of_every_write_of_a_driver() {
         machine: None,
         state: InstanceState::Creating,
         created_at: 1,
+        tenant: Tenant::default(),
+        thread_id: None,
+        lent: false,
+        keep_alive: None,
+        reclaim: None,
     };
     let created = stage.twice("COMMIT", async |a| a.store.create_instance(&token, &instance).await).await;
     created.expect("settled");
-    let live = stage
-        .twice("COMMIT", async |a| {
-            a.store.set_instance_state(&instance.instance_id, InstanceState::Live).await
-        })
-        .await;
+    let live = stage.twice("COMMIT", async |a| a.store.instance_created(&instance.instance_id).await).await;
     live.expect("settled");
     let launched = stage.twice("COMMIT", async |a| a.store.launched(&token, Seq(1), vec![]).await).await;
     assert_eq!(launched.expect("settled").tail, Seq(1));
@@ -55,7 +56,9 @@ async fn of_a_wish_to_stop() {
     let stage = Stage::new().await;
     let token = stage.a.accept("r", "r").await.token;
     let outcome = stage
-        .twice("COMMIT", async |a| a.store.request_cancel(&a.tenant, &token.run_id, CancelReason::User).await)
+        .twice("COMMIT", async |a| {
+            a.store.request_cancel(&a.tenant, &token.run_id, CancelReason::User, None).await
+        })
         .await;
     assert!(matches!(outcome, Ok(CancelOutcome::AlreadyRequested(_))), "{outcome:?}");
     stage.twice("COMMIT", async |a| a.store.release(&token).await).await.expect("settled");

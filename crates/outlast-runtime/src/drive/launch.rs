@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_agents::LaunchRequest;
 use outlast_core::decide::{Next, next};
 use outlast_core::event::{Event, Origin};
-use outlast_core::run::{Phase, sandbox_key};
+use outlast_core::run::{Phase, Reuse, sandbox_key};
 use outlast_core::transcript::Message;
 use outlast_core::{ErrorCode, InstanceId, ThreadId};
 use outlast_sandbox::{KillOutcome, LaunchError, LaunchOrder, LaunchOutcome};
@@ -172,23 +172,36 @@ impl Driver<'_> {
         let provider = &self.host.provider;
         let machine = provider.machine().map(str::to_owned);
         let lent = self.run.spec.workspace.as_ref().map(|workspace| workspace.path.clone());
+        let mut hold = self.host.hold();
+        let deployment = loop {
+            match self.host.store.deployment_id().await {
+                Ok(deployment) => break deployment,
+                Err(error) => hold.wait(error).await.map_err(DriveEnd::Store)?,
+            }
+        };
         // Drawn once: the same intent again, after an answer that was lost, is known to the store.
         let intent = Instance {
-            instance_id: self.host.ports.entropy.instance_id(),
+            instance_id: self.host.ports.entropy.instance_id_of(&deployment),
             sandbox_key: key.clone(),
             provider: provider.name().to_owned(),
             machine: machine.clone(),
             state: InstanceState::Creating,
             created_at: self.host.ports.clock.wall_ms(),
+            tenant: self.run.tenant.clone(),
+            thread_id: Some(self.run.thread_id.clone()),
+            lent: lent.is_some(),
+            keep_alive: self.run.spec.sandbox.keep_alive(),
+            reclaim: None,
         };
-        let mut hold = self.host.hold();
+        let reused = self.run.spec.sandbox.lifecycle.reuse == Reuse::Thread;
         let instance = loop {
             self.guard()?;
             if let Some(bound) = self.run.instance_id.clone() {
                 break bound;
             }
             let attempt = async {
-                if let Some(found) = self.host.store.find_instance(&key, machine.as_deref()).await? {
+                if reused && let Some(found) = self.host.store.find_instance(&key, machine.as_deref()).await?
+                {
                     // An instance that vanished from the outside is of no use; a new one takes its place.
                     if provider.exists(&found.instance_id).await.unwrap_or(false) {
                         self.host.store.use_instance(&self.held.token, &found.instance_id).await?;
@@ -226,7 +239,7 @@ impl Driver<'_> {
         fail::point("ensure.created");
         // Before anything is launched in it: from now on its absence means that it is gone, not that it is to be made.
         loop {
-            match self.host.store.set_instance_state(&instance, InstanceState::Live).await {
+            match self.host.store.instance_created(&instance).await {
                 Ok(()) => break,
                 Err(InstanceError::Store(error)) => hold.wait(error).await.map_err(DriveEnd::Store)?,
                 Err(error) => return Err(self.superseded(&error)),

@@ -60,5 +60,7 @@ pub fn cases() -> Vec<Case> {
         kill::an_ended_run_is_dead_and_its_neighbour_lives,
         destroy::only_what_was_made,
         destroy::a_live_run_prevents_it,
+        destroy::what_is_put_aside_is_listed_and_can_be_destroyed,
+        journal::the_probe_tells_what_is_so,
     ]
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use outlast_core::InstanceId;
+
 use super::Subject;
 use super::bench::Bench;
 use crate::KillOutcome;
@@ -43,4 +45,35 @@ pub(super) async fn a_live_run_prevents_it(subject: Arc<dyn Subject>) {
     assert_eq!(bench.kill().await, KillOutcome::Dead);
     bench.until_shim_is_gone().await;
     bench.provider.destroy(&bench.instance).await.expect("destroy");
+}
+
+pub(super) async fn what_is_put_aside_is_listed_and_can_be_destroyed(subject: Arc<dyn Subject>) {
+    let live = Bench::new(Arc::clone(&subject)).await;
+    live.launch("touch up; sleep 1000").await;
+    live.until_file("up").await;
+    let idle = Bench::new(subject).await;
+    idle.launch("echo precious > file").await;
+    idle.until_shim_is_gone().await;
+    let (provider, now) = (Arc::clone(&idle.provider), idle.subject.ports().clock.wall_ms());
+    let found = async |id: &InstanceId| {
+        let all = provider.list().await.expect("list");
+        all.into_iter().find(|found| found.instance.as_ref() == Some(id))
+    };
+    for bench in [&live.instance, &idle.instance] {
+        let found = found(bench).await.expect("listed");
+        assert!(!found.quarantined);
+        let since = found.since.expect("a time");
+        assert!(since <= now + 2_000 && since + 600_000 > now, "{since} {now}");
+    }
+    provider.quarantine(&live.instance).await.expect_err("a run lives in it");
+    assert!(!found(&live.instance).await.expect("listed").quarantined);
+    assert!(provider.exists(&live.instance).await.expect("exists"));
+
+    provider.quarantine(&idle.instance).await.expect("put aside");
+    provider.quarantine(&idle.instance).await.expect("again");
+    assert!(!provider.exists(&idle.instance).await.expect("exists"));
+    assert!(found(&idle.instance).await.expect("listed").quarantined);
+    provider.destroy(&idle.instance).await.expect("destroy");
+    assert_eq!(found(&idle.instance).await, None);
+    assert_eq!(live.kill().await, KillOutcome::Dead);
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_core::ErrorCode;
 use outlast_core::shim::OutputLimits;
+use outlast_core::{ErrorCode, RunId};
 
 use super::Subject;
 use super::bench::Bench;
+use crate::{EXIT_PROBE_BYTES, RunExit, probe_run_exit};
 
 pub(super) async fn bytes_and_exit_are_exact(subject: Arc<dyn Subject>) {
     let first = Bench::new(subject).await;
@@ -119,4 +120,28 @@ pub(super) async fn the_standard_error_has_a_tail(subject: Arc<dyn Subject>) {
     bench.read_to_end(0, 4096).await;
     assert_eq!(tail(5).await.expect("tail"), "last\n");
     assert_eq!(tail(1000).await.expect("tail"), "first\u{fffd}\nlast\n");
+}
+
+pub(super) async fn the_probe_tells_what_is_so(subject: Arc<dyn Subject>) {
+    let bench = Bench::new(subject).await;
+    let probe = async |bench: &Bench, run: &RunId| {
+        probe_run_exit(&*bench.provider, &bench.instance, run, &bench.secret, EXIT_PROBE_BYTES).await
+    };
+    assert_eq!(probe(&bench, &bench.run).await, RunExit::Producing, "there is no journal yet");
+    bench.launch(r#"echo '{"__exit":0}'; touch up; while ! [ -e go ]; do sleep 0.01; done; exit 7"#).await;
+    bench.until_file("up").await;
+    assert_eq!(probe(&bench, &bench.run).await, RunExit::Producing, "what it prints is data");
+    std::fs::write(bench.workspace().join("go"), "").expect("write");
+    bench.read_to_end(0, 4096).await;
+    bench.until_shim_is_gone().await;
+    assert_eq!(probe(&bench, &bench.run).await, RunExit::Finished(7));
+    let other = bench.another_run();
+    assert_eq!(probe(&other, &bench.run).await, RunExit::Producing, "another secret is another run");
+    let tail = bench.provider.journal_tail(&bench.instance, &bench.run, 10).await.expect("tail");
+    assert_eq!(tail.expect("a journal").len(), 10);
+    let never = bench.subject.ports().entropy.instance_id();
+    let nowhere = bench.provider.journal_tail(&never, &bench.run, 10).await;
+    assert_eq!(nowhere.expect("answered"), None);
+    let gone = probe_run_exit(&*bench.provider, &never, &bench.run, &bench.secret, 10).await;
+    assert!(matches!(gone, RunExit::Unknown { .. }));
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use outlast_core::journal::files;
@@ -10,7 +10,12 @@ use outlast_core::{InstanceId, encoding};
 use outlast_shim::lock;
 
 use super::errors::{Attempting, failed};
-use crate::ProviderError;
+use crate::{Found, ProviderError};
+
+/// Before the name of what is being destroyed. No encoded id begins with a dot.
+const TRASH: &str = ".trash-";
+/// Before the name of what was put aside.
+const QUARANTINE: &str = ".quarantine-";
 
 /// The directory that holds all instances.
 #[derive(Debug, Clone)]
@@ -38,7 +43,11 @@ impl Layout {
     }
 
     fn trash(&self, instance: &InstanceId) -> PathBuf {
-        self.root.join(format!(".trash-{}", encoding::encode(instance.as_str())))
+        self.root.join(format!("{TRASH}{}", encoding::encode(instance.as_str())))
+    }
+
+    fn quarantine_of(&self, instance: &InstanceId) -> PathBuf {
+        self.root.join(format!("{QUARANTINE}{}", encoding::encode(instance.as_str())))
     }
 
     pub(super) fn runs(&self, instance: &InstanceId) -> PathBuf {
@@ -91,20 +100,54 @@ impl Layout {
 
     /// The same, with what happens between the first look at the locks and the move.
     fn destroy_after(&self, instance: &InstanceId, meanwhile: impl FnOnce()) -> Result<(), ProviderError> {
-        let (dir, trash) = (self.instance(instance), self.trash(instance));
+        let trash = self.trash(instance);
         self.empty_trash(&trash)?;
-        refuse_while_locked(&dir)?;
-        meanwhile();
-        match fs::rename(&dir, &trash) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed(format!("cannot move {} away: {error}", dir.display()))),
+        if move_away(&self.instance(instance), &trash, meanwhile)? {
+            self.empty_trash(&trash)?;
         }
-        if let Err(held) = refuse_while_locked(&trash) {
-            fs::rename(&trash, &dir).attempting(|| format!("cannot move {} back", dir.display()))?;
-            return Err(held);
+        if move_away(&self.quarantine_of(instance), &trash, || {})? {
+            self.empty_trash(&trash)?;
         }
-        self.empty_trash(&trash)
+        Ok(())
+    }
+
+    /// Puts an instance aside.
+    pub(super) fn quarantine(&self, instance: &InstanceId) -> Result<(), ProviderError> {
+        move_away(&self.instance(instance), &self.quarantine_of(instance), || {})?;
+        sync_dir(&self.root).attempting(|| format!("cannot sync {}", self.root.display()))
+    }
+
+    /// Everything below the root that is a directory and none of the provider's own files.
+    pub(super) fn list(&self) -> Result<Vec<Found>, ProviderError> {
+        let attempt = || format!("cannot list {}", self.root.display());
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.root).attempting(attempt)? {
+            let entry = entry.attempting(attempt)?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            // What goes away while it is looked at is not there.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if !metadata.is_dir() {
+                continue;
+            }
+            let (quarantined, encoded) = match (name.strip_prefix(QUARANTINE), name.strip_prefix(TRASH)) {
+                (Some(encoded), _) => (true, encoded),
+                // What an interrupted call has left is what it was about to destroy.
+                (None, Some(encoded)) => (false, encoded),
+                (None, None) => (false, &*name),
+            };
+            let instance = encoding::decode(encoded).and_then(|id| InstanceId::new(id).ok());
+            // Moving a directory changes when it was changed, and not when its content was.
+            let since = if quarantined { metadata.ctime() } else { metadata.mtime() };
+            found.push(Found {
+                name: name.into_owned(),
+                instance,
+                quarantined,
+                since: u64::try_from(since).ok().map(|seconds| seconds.saturating_mul(1000)),
+            });
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
     }
 
     fn empty_trash(&self, trash: &Path) -> Result<(), ProviderError> {
@@ -118,6 +161,22 @@ impl Layout {
         remove_tree(trash).attempting(|| format!("cannot remove {}", trash.display()))?;
         sync_dir(&self.root).attempting(|| format!("cannot sync {}", self.root.display()))
     }
+}
+
+/// Moves an instance, if it is there, where no shim looks for it; back again, and an error, where one was faster.
+fn move_away(from: &Path, to: &Path, meanwhile: impl FnOnce()) -> Result<bool, ProviderError> {
+    refuse_while_locked(from)?;
+    meanwhile();
+    match fs::rename(from, to) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(failed(format!("cannot move {} away: {error}", from.display()))),
+    }
+    if let Err(held) = refuse_while_locked(to) {
+        fs::rename(to, from).attempting(|| format!("cannot move {} back", from.display()))?;
+        return Err(held);
+    }
+    Ok(true)
 }
 
 /// An error if a shim lives in the instance at this path.

@@ -20,7 +20,8 @@ use super::layout::Layout;
 use super::watch::Watches;
 use super::{kill, launch, machine};
 use crate::{
-    InstancePaths, Journal, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, Provider, ProviderError,
+    Found, InstancePaths, Journal, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, Provider,
+    ProviderError,
 };
 
 /// Sandboxes as directories on this machine.
@@ -49,6 +50,30 @@ impl LocalProvider {
             machine,
             watches: Watches::default(),
         })
+    }
+
+    /// The end of one of the run's files; none where there is no such file.
+    fn tail(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        suffix: &str,
+        max_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, ProviderError> {
+        let path = self.layout.runs(instance).join(format!("{}{suffix}", run.encoded()));
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(&path)?;
+            let from = file.metadata()?.len().saturating_sub(max_bytes as u64);
+            file.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.take(max_bytes as u64).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        match read() {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(format!("cannot read {}: {error}", path.display()))),
+        }
     }
 }
 
@@ -137,26 +162,23 @@ impl Provider for LocalProvider {
         Ok(Box::new(LocalJournal::new(clock, &runs, &enc, secret.clone(), from, watch)))
     }
 
+    async fn journal_tail(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        max_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, ProviderError> {
+        self.tail(instance, run, files::JOURNAL, max_bytes)
+    }
+
     async fn stderr_tail(
         &self,
         instance: &InstanceId,
         run: &RunId,
         max_bytes: usize,
     ) -> Result<String, ProviderError> {
-        let path = self.layout.runs(instance).join(format!("{}{}", run.encoded(), files::STDERR));
-        let read = || -> io::Result<Vec<u8>> {
-            let mut file = File::open(&path)?;
-            let from = file.metadata()?.len().saturating_sub(max_bytes as u64);
-            file.seek(SeekFrom::Start(from))?;
-            let mut bytes = Vec::new();
-            file.take(max_bytes as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        match read() {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-            Err(error) => Err(failed(format!("cannot read {}: {error}", path.display()))),
-        }
+        let tail = self.tail(instance, run, files::STDERR, max_bytes)?;
+        Ok(tail.map_or_else(String::new, |bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     async fn kill(
@@ -170,5 +192,13 @@ impl Provider for LocalProvider {
 
     async fn destroy(&self, instance: &InstanceId) -> Result<(), ProviderError> {
         self.layout.destroy(instance)
+    }
+
+    async fn list(&self) -> Result<Vec<Found>, ProviderError> {
+        self.layout.list()
+    }
+
+    async fn quarantine(&self, instance: &InstanceId) -> Result<(), ProviderError> {
+        self.layout.quarantine(instance)
     }
 }

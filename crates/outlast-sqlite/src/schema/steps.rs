@@ -9,7 +9,8 @@ pub(super) struct Step {
 }
 
 /// All steps, in order. The first makes the tables in an empty database.
-pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }, Step { version: 2, sql: V2 }];
+pub(super) const STEPS: &[Step] =
+    &[Step { version: 1, sql: V1 }, Step { version: 2, sql: V2 }, Step { version: 3, sql: V3 }];
 
 /// The version that this program reads and writes.
 pub(crate) const CURRENT: i64 = STEPS[STEPS.len() - 1].version;
@@ -121,4 +122,35 @@ const V2: &str = r"
 ALTER TABLE runs ADD COLUMN kind TEXT NOT NULL DEFAULT '';
 UPDATE runs SET kind = coalesce((SELECT json_extract(json, '$.kind') FROM specs WHERE specs.run = runs.run), '');
 CREATE INDEX runs_sessions ON runs (tenant, thread_id, kind, run) WHERE agent_session IS NOT NULL;
+";
+
+/// The end of what nobody comes back to: how often a run made no progress, when a sandbox is due to be destroyed, which
+/// logs have aged out, which processes are alive. A sandbox of an older version has no lifecycle, so it is kept until
+/// somebody removes it.
+const V3: &str = r"
+ALTER TABLE runs ADD COLUMN expired INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN stalls INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN stalled_at INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_ended ON runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_ended_events ON runs (finished_at) WHERE finished_at IS NOT NULL AND expired < 2;
+
+ALTER TABLE instances ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+ALTER TABLE instances ADD COLUMN thread_id TEXT;
+ALTER TABLE instances ADD COLUMN lent INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE instances ADD COLUMN keep_alive INTEGER;
+ALTER TABLE instances ADD COLUMN reclaim_at INTEGER;
+ALTER TABLE instances ADD COLUMN reclaim_failed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE instances ADD COLUMN reclaim_error TEXT;
+ALTER TABLE instances ADD COLUMN reclaim_owner TEXT;
+ALTER TABLE instances ADD COLUMN reclaim_until INTEGER;
+CREATE INDEX instances_due ON instances (reclaim_at) WHERE state <> 'gone' AND reclaim_at IS NOT NULL;
+CREATE INDEX instances_there ON instances (created_at, instance_id) WHERE state <> 'gone';
+
+CREATE TABLE hosts (
+    owner   TEXT PRIMARY KEY,
+    machine TEXT,
+    version TEXT NOT NULL,
+    since   INTEGER NOT NULL,
+    until   INTEGER NOT NULL
+) WITHOUT ROWID;
 ";

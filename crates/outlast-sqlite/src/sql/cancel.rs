@@ -1,11 +1,13 @@
 //! Stopping a run.
 
+use std::time::Duration;
+
 use outlast_core::decide::{self, CancelDecision};
 use outlast_core::run::CancelReason;
 use outlast_core::{RunId, Tenant};
 use outlast_store::CancelOutcome;
 
-use super::context::{Tx, int};
+use super::context::{Tx, int, millis};
 use super::record;
 use crate::failure::Tried;
 
@@ -15,12 +17,13 @@ pub(crate) fn request_cancel(
     tenant: &Tenant,
     run_id: &RunId,
     reason: CancelReason,
+    detached_for: Option<Duration>,
 ) -> Tried<CancelOutcome> {
     let Some(run) = record::run(tx, tenant, run_id)? else {
         return Ok(CancelOutcome::NotFound);
     };
-    let watched = run.detached_since.is_none();
-    match decide::cancel(run.status, run.cancel_requested.is_some(), reason, watched) {
+    let so_far = run.detached_since.map(|since| tx.wall - since);
+    match decide::cancel(run.status, run.cancel_requested.is_some(), detached_for.map(millis), so_far) {
         CancelDecision::Terminal => return Ok(CancelOutcome::Terminal(Box::new(run))),
         CancelDecision::AlreadyRequested => return Ok(CancelOutcome::AlreadyRequested(Box::new(run))),
         CancelDecision::Watched => return Ok(CancelOutcome::Watched(Box::new(run))),

@@ -34,6 +34,11 @@ impl<'a> View<'a> {
         let remaining = if boot_id == self.boot_id { until.saturating_sub(self.boot) } else { 0 };
         if remaining > 0 && self.owners.is_alive(owner) { remaining } else { 0 }
     }
+
+    /// Whether the process with this owner id is alive.
+    pub(super) fn is_alive(&self, owner: &str) -> bool {
+        self.owners.is_alive(owner)
+    }
 }
 
 /// A transaction that may write.

@@ -6,6 +6,7 @@ use outlast_store::{Finish, FinishError, Finished, StoreError};
 use super::append::write_append;
 use super::context::{Tx, int, to_json};
 use super::head::Head;
+use super::reclaim::reclaim_after_end;
 use super::record;
 use crate::failure::{Tried, defect};
 
@@ -46,6 +47,9 @@ pub(crate) fn finish(tx: &Tx<'_>, request: &Finish) -> Tried<Result<Finished, Fi
             request.exit_code,
             int(tx.wall),
         ))?;
+    if let Some(instance) = &head.instance_id {
+        reclaim_after_end(tx, instance, verdict.reason)?;
+    }
     tx.touch(run_id);
     Ok(Ok(Finished { run: record::existing(tx, head.run)? }))
 }

@@ -2,8 +2,8 @@
 
 use outlast_core::decide::Fenced;
 use outlast_core::run::{ClaimToken, Phase};
-use outlast_core::{InstanceId, RunId};
-use outlast_store::{Instance, InstanceError, InstanceState};
+use outlast_core::{InstanceId, OwnerId, RunId, Tenant, ThreadId};
+use outlast_store::{Instance, InstanceError, InstanceState, Reclaim};
 use rusqlite::{OptionalExtension, Row};
 
 use super::context::{Tx, View, int, parsed, uint};
@@ -29,8 +29,8 @@ pub(crate) fn create_instance(
     }
     tx.db
         .prepare_cached(
-            "INSERT INTO instances (instance_id, sandbox_key, provider, machine, state, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO instances (instance_id, sandbox_key, provider, machine, state, created_at, tenant, thread_id, \
+             lent, keep_alive) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute((
             wanted.instance_id.as_str(),
@@ -39,6 +39,10 @@ pub(crate) fn create_instance(
             &wanted.machine,
             wanted.state.as_str(),
             int(wanted.created_at),
+            wanted.tenant.as_str(),
+            wanted.thread_id.as_ref().map(ThreadId::as_str),
+            wanted.lent,
+            wanted.keep_alive.map(int),
         ))?;
     bind(tx, token, &head, wanted)?;
     Ok(Ok(()))
@@ -95,51 +99,35 @@ fn bind(tx: &Tx<'_>, token: &ClaimToken, head: &Head, to: &Instance) -> Tried<()
             "UPDATE runs SET phase = 'launching', instance_id = ?2, sandbox_key = ?3, machine = ?4 WHERE run = ?1",
         )?
         .execute((head.run, to.instance_id.as_str(), &to.sandbox_key, &to.machine))?;
+    // It is in use, so its end is not in sight any more.
+    tx.db
+        .prepare_cached(
+            "UPDATE instances SET reclaim_at = NULL, reclaim_failed = 0, reclaim_error = NULL WHERE instance_id = ?1",
+        )?
+        .execute([to.instance_id.as_str()])?;
     tx.touch(&token.run_id);
     Ok(())
 }
 
-/// See [`outlast_store::Instances::set_instance_state`].
-pub(crate) fn set_instance_state(
-    tx: &Tx<'_>,
-    id: &InstanceId,
-    state: InstanceState,
-) -> Tried<Result<(), InstanceError>> {
+/// See [`outlast_store::Instances::instance_created`].
+pub(crate) fn instance_created(tx: &Tx<'_>, id: &InstanceId) -> Tried<Result<(), InstanceError>> {
     let Some(found) = instance(tx, id)? else {
         return Ok(Err(InstanceError::NotFound(id.clone())));
     };
-    if found.state == state {
-        return Ok(Ok(()));
-    }
-    if rank(state) < rank(found.state) {
-        return Ok(Err(match found.state {
-            InstanceState::Destroying | InstanceState::Gone => InstanceError::Destroying(id.clone()),
-            _ => defect(format!("instance {id:?} is {} already", found.state.as_str())).into(),
-        }));
-    }
-    if state == InstanceState::Destroying
-        && let Some(run) = user(tx, id)?
-    {
-        return Ok(Err(InstanceError::InUse { instance: id.clone(), run }));
-    }
-    tx.db
-        .prepare_cached("UPDATE instances SET state = ?2 WHERE instance_id = ?1")?
-        .execute((id.as_str(), state.as_str()))?;
-    Ok(Ok(()))
-}
-
-/// The order in which an instance passes through its states.
-fn rank(state: InstanceState) -> u8 {
-    match state {
-        InstanceState::Creating => 0,
-        InstanceState::Live => 1,
-        InstanceState::Destroying => 2,
-        InstanceState::Gone => 3,
+    match found.state {
+        InstanceState::Live => Ok(Ok(())),
+        InstanceState::Destroying | InstanceState::Gone => Ok(Err(InstanceError::Destroying(id.clone()))),
+        InstanceState::Creating => {
+            tx.db
+                .prepare_cached("UPDATE instances SET state = 'live' WHERE instance_id = ?1")?
+                .execute([id.as_str()])?;
+            Ok(Ok(()))
+        }
     }
 }
 
 /// A live run that is bound to the instance.
-fn user(view: &View<'_>, id: &InstanceId) -> Tried<Option<RunId>> {
+pub(super) fn user(view: &View<'_>, id: &InstanceId) -> Tried<Option<RunId>> {
     let mut statement = view.db.prepare_cached(
         "SELECT run_id FROM runs WHERE instance_id = ?1 AND instance_id IS NOT NULL \
          AND status IN ('running', 'interrupted') LIMIT 1",
@@ -151,11 +139,13 @@ fn user(view: &View<'_>, id: &InstanceId) -> Tried<Option<RunId>> {
 macro_rules! select_instances {
     ($tail:literal) => {
         concat!(
-            "SELECT instance_id, sandbox_key, provider, machine, state, created_at FROM instances ",
+            "SELECT instance_id, sandbox_key, provider, machine, state, created_at, tenant, thread_id, lent, keep_alive, ",
+            "reclaim_at, reclaim_failed, reclaim_error, reclaim_owner, reclaim_until FROM instances ",
             $tail
         )
     };
 }
+pub(super) use select_instances;
 
 /// See [`outlast_store::Instances::instance`].
 pub(crate) fn instance(view: &View<'_>, id: &InstanceId) -> Tried<Option<Instance>> {
@@ -176,8 +166,16 @@ pub(crate) fn find_instance(
     statement.query_row((sandbox_key, machine), |row| Ok(read(row))).optional()?.transpose()
 }
 
-fn read(row: &Row<'_>) -> Tried<Instance> {
+pub(super) fn read(row: &Row<'_>) -> Tried<Instance> {
     let state: String = row.get(4)?;
+    let thread_id: Option<String> = row.get(7)?;
+    let owner: Option<String> = row.get(13)?;
+    let owner = owner.map(|owner| parsed("owner", OwnerId::new(owner))).transpose()?;
+    let at: Option<i64> = row.get(10)?;
+    let reclaim = match at {
+        None => None,
+        Some(at) => Some(Reclaim { at: uint(at), failed: row.get(11)?, error: row.get(12)?, owner }),
+    };
     Ok(Instance {
         instance_id: parsed("instance id", InstanceId::new(row.get::<_, String>(0)?))?,
         sandbox_key: row.get(1)?,
@@ -186,5 +184,10 @@ fn read(row: &Row<'_>) -> Tried<Instance> {
         state: InstanceState::parse(&state)
             .ok_or_else(|| Failure::Damaged(format!("{state:?} is no state of an instance")))?,
         created_at: uint(row.get(5)?),
+        tenant: Tenant(row.get(6)?),
+        thread_id: thread_id.map(|id| parsed("thread id", ThreadId::new(id))).transpose()?,
+        lent: row.get(8)?,
+        keep_alive: row.get::<_, Option<i64>>(9)?.map(uint),
+        reclaim,
     })
 }

@@ -43,15 +43,16 @@ pub(crate) fn list_runs(view: &View<'_>, query: &ListRuns) -> Tried<Vec<RunRecor
         ":at": query.after.as_ref().map_or(i64::MAX, |(at, _)| int(*at)),
         ":run_id": query.after.as_ref().map(|(_, run_id)| run_id.as_str()),
         ":statuses": statuses,
-        // Who is dead is not for SQL to say, so all are looked through where only runs without a driver are wanted.
-        ":limit": if query.undriven { -1 } else { int(query.limit as u64) },
+        // Who is dead is not for SQL to say, so all are looked through where only runs without a driver or viewer are wanted.
+        ":limit": if query.undriven || query.detached { -1 } else { int(query.limit as u64) },
     })?;
     let mut runs = Vec::new();
     while runs.len() < query.limit
         && let Some(row) = rows.next()?
     {
         let run = record(view, row)?;
-        if !query.undriven || (run.driver.is_none() && !run.status.is_terminal()) {
+        let undriven = run.driver.is_none() && !run.status.is_terminal();
+        if (!query.undriven || undriven) && (!query.detached || run.detached_since.is_some()) {
             runs.push(run);
         }
     }

@@ -18,17 +18,22 @@ pub(crate) fn page(
     max_events: usize,
     max_bytes: usize,
 ) -> Tried<Result<Page, ReadError>> {
-    let found: Option<(i64, i64, bool)> = view
+    let found: Option<(i64, i64, bool, i64)> = view
         .db
-        .prepare_cached("SELECT run, tail, closed FROM runs WHERE run_id = ?1 AND tenant = ?2")?
-        .query_row((run_id.as_str(), tenant.as_str()), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .prepare_cached("SELECT run, tail, closed, expired FROM runs WHERE run_id = ?1 AND tenant = ?2")?
+        .query_row((run_id.as_str(), tenant.as_str()), |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })
         .optional()?;
-    let Some((run, tail, closed)) = found else {
+    let Some((run, tail, closed, expired)) = found else {
         return Ok(Err(ReadError::RunNotFound(run_id.clone())));
     };
     let tail = Seq(uint(tail));
     if after > tail {
         return Ok(Err(ReadError::OffsetAhead { offset: after, tail }));
+    }
+    if expired > 0 {
+        return Ok(Ok(Page { events: Vec::new(), end: LogEnd::Expired, tail }));
     }
     let end = if closed { LogEnd::Closed } else { LogEnd::Open };
     let wanted = max_events.min(usize::try_from(tail.0 - after.0).unwrap_or(usize::MAX));

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use outlast_core::run::ClaimToken;
-use outlast_store::{Store, StoreError};
+use outlast_store::{Store, StoreError, StoreStats};
 use tokio::sync::mpsc;
 
 use super::shared::Shared;
@@ -113,6 +113,10 @@ fn closed() -> StoreError {
 impl Store for SqliteStore {
     async fn deployment_id(&self) -> Result<String, StoreError> {
         Ok(self.shared.deployment_id.clone())
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        self.view(|view| sql::stats(view)).await
     }
 
     async fn close(&self) {

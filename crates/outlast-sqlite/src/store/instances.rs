@@ -1,9 +1,11 @@
 //! Sandboxes that were created, or are to be.
 
 use async_trait::async_trait;
-use outlast_core::InstanceId;
 use outlast_core::run::ClaimToken;
-use outlast_store::{Instance, InstanceError, InstanceState, Instances, StoreError};
+use outlast_core::{InstanceId, OwnerId};
+use outlast_store::{
+    BeginReclaim, Instance, InstanceError, Instances, ListInstances, ReclaimEnd, ReclaimError, StoreError,
+};
 
 use super::SqliteStore;
 use crate::sql;
@@ -21,13 +23,29 @@ impl Instances for SqliteStore {
         self.write(Urgent, move |tx| sql::use_instance(tx, &token, &instance)).await
     }
 
-    async fn set_instance_state(
+    async fn instance_created(&self, instance: &InstanceId) -> Result<(), InstanceError> {
+        let instance = instance.clone();
+        self.write(Urgent, move |tx| sql::instance_created(tx, &instance)).await
+    }
+
+    async fn begin_reclaim(&self, request: &BeginReclaim) -> Result<Instance, ReclaimError> {
+        let request = request.clone();
+        self.write(Urgent, move |tx| sql::begin_reclaim(tx, &request)).await
+    }
+
+    async fn end_reclaim(
         &self,
         instance: &InstanceId,
-        state: InstanceState,
-    ) -> Result<(), InstanceError> {
-        let instance = instance.clone();
-        self.write(Urgent, move |tx| sql::set_instance_state(tx, &instance, state)).await
+        owner: &OwnerId,
+        end: &ReclaimEnd,
+    ) -> Result<(), StoreError> {
+        let (instance, owner, end) = (instance.clone(), owner.clone(), end.clone());
+        self.write(Urgent, move |tx| sql::end_reclaim(tx, &instance, &owner, &end).map(Ok)).await
+    }
+
+    async fn list_instances(&self, query: &ListInstances) -> Result<Vec<Instance>, StoreError> {
+        let query = query.clone();
+        self.view(move |view| sql::list_instances(view, &query)).await
     }
 
     async fn instance(&self, instance: &InstanceId) -> Result<Option<Instance>, StoreError> {

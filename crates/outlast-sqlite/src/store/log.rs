@@ -1,10 +1,13 @@
 //! The delivery log.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use outlast_core::run::ClaimToken;
 use outlast_core::{RunId, Seq, Tenant};
 use outlast_store::{
     Append, AppendError, Appended, Finish, FinishError, Finished, Log, NewEvent, Page, ReadError, Signal,
+    StoreError, Swept,
 };
 
 use super::SqliteStore;
@@ -41,6 +44,18 @@ impl Log for SqliteStore {
     ) -> Result<Page, ReadError> {
         let (tenant, run_id) = (tenant.clone(), run_id.clone());
         self.view(move |view| sql::page(view, &tenant, &run_id, after, max_events, max_bytes)).await?
+    }
+
+    async fn expire_events(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        self.write(Normal, move |tx| sql::expire_events(tx, ended_for, max_rows).map(Ok)).await
+    }
+
+    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        self.write(Normal, move |tx| sql::delete_runs(tx, ended_for, max_rows).map(Ok)).await
+    }
+
+    async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError> {
+        self.view(move |view| sql::count_expired(view, ended_for)).await
     }
 
     fn subscribe(&self, run_id: &RunId) -> Signal {

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
 use outlast_store::{
-    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, ListRuns, PresenceUntil,
-    Renewed, Runs, StoreError,
+    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, HostSeen, ListRuns,
+    PresenceUntil, Renewed, Runs, StoreError, WriteError,
 };
 
 use super::SqliteStore;
@@ -69,9 +69,25 @@ impl Runs for SqliteStore {
         tenant: &Tenant,
         run_id: &RunId,
         reason: CancelReason,
+        detached_for: Option<Duration>,
     ) -> Result<CancelOutcome, StoreError> {
         let (tenant, run_id) = (tenant.clone(), run_id.clone());
-        self.write(Urgent, move |tx| sql::request_cancel(tx, &tenant, &run_id, reason).map(Ok)).await
+        self.write(Urgent, move |tx| sql::request_cancel(tx, &tenant, &run_id, reason, detached_for).map(Ok))
+            .await
+    }
+
+    async fn note_stall(&self, token: &ClaimToken) -> Result<u32, WriteError> {
+        let token = token.clone();
+        self.write(Urgent, move |tx| sql::note_stall(tx, &token)).await
+    }
+
+    async fn announce(&self, host: &HostSeen, lasts: Duration) -> Result<(), StoreError> {
+        let host = host.clone();
+        self.write(Normal, move |tx| sql::announce(tx, &host, lasts).map(Ok)).await
+    }
+
+    async fn hosts(&self) -> Result<Vec<HostSeen>, StoreError> {
+        self.view(|view| sql::hosts(view)).await
     }
 
     async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {

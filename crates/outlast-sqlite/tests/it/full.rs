@@ -90,7 +90,7 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
     // What was written is read, and what needs no room beyond what there is, or fails, says so.
     assert!(!host.log("r0").await.is_empty());
     let run = outlast_core::RunId::new("r0").unwrap();
-    let cancel = host.store.request_cancel(&host.tenant, &run, CancelReason::User).await;
+    let cancel = host.store.request_cancel(&host.tenant, &run, CancelReason::User, None).await;
     assert!(cancel.is_ok() || cancel.is_err_and(|error| error.is_transient()));
     std::fs::remove_file(filler).unwrap();
     freed.send(true).unwrap();
@@ -101,7 +101,7 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
         assert!(log.iter().zip(1..).all(|(event, seq)| event.seq == Seq(seq)));
         assert_eq!(host.record(&run).await.tail, tail);
     }
-    host.store.request_cancel(&host.tenant, &run, CancelReason::User).await.unwrap();
+    host.store.request_cancel(&host.tenant, &run, CancelReason::User, None).await.unwrap();
     host.store.close().await;
 }
 

@@ -8,11 +8,25 @@ use rusqlite::Connection;
 
 use super::support::{append_of, host, try_open};
 
+/// The version that this program makes.
+const CURRENT: i64 = 3;
+
 /// Makes the database what version 1 would have made of it.
 fn downgrade(dir: &Path) {
     let raw = Connection::open(dir.join("outlast.db")).unwrap();
     raw.execute_batch(
-        "BEGIN; DROP INDEX runs_sessions; ALTER TABLE runs DROP COLUMN kind; UPDATE meta SET schema_version = 1; \
+        "BEGIN;
+         DROP TABLE hosts;
+         DROP INDEX instances_due; DROP INDEX instances_there; DROP INDEX runs_ended; DROP INDEX runs_ended_events;
+         ALTER TABLE runs DROP COLUMN expired; ALTER TABLE runs DROP COLUMN stalls;
+         ALTER TABLE runs DROP COLUMN stalled_at;
+         ALTER TABLE instances DROP COLUMN tenant; ALTER TABLE instances DROP COLUMN thread_id;
+         ALTER TABLE instances DROP COLUMN lent; ALTER TABLE instances DROP COLUMN keep_alive;
+         ALTER TABLE instances DROP COLUMN reclaim_at; ALTER TABLE instances DROP COLUMN reclaim_failed;
+         ALTER TABLE instances DROP COLUMN reclaim_error; ALTER TABLE instances DROP COLUMN reclaim_owner;
+         ALTER TABLE instances DROP COLUMN reclaim_until;
+         DROP INDEX runs_sessions; ALTER TABLE runs DROP COLUMN kind;
+         UPDATE meta SET schema_version = 1;
          COMMIT;",
     )
     .unwrap();
@@ -39,7 +53,7 @@ async fn an_older_one_is_migrated_with_all_that_it_holds() {
     let dir = tempfile::tempdir().unwrap();
     old_database(dir.path()).await;
     let host = host(dir.path(), "new");
-    assert_eq!(version(dir.path()), 2);
+    assert_eq!(version(dir.path()), CURRENT);
     assert_eq!(host.log("r1").await.len(), 4);
     host.accept("r2", "t").await;
     let (thread, before) = (ThreadId::new("t").unwrap(), RunId::new("r2").unwrap());
@@ -57,7 +71,7 @@ async fn several_that_want_to_migrate_at_once_all_start() {
             scope.spawn(move || drop(host(path, &format!("owner {n}"))));
         }
     });
-    assert_eq!(version(path), 2);
+    assert_eq!(version(path), CURRENT);
 }
 
 #[tokio::test]
@@ -77,7 +91,7 @@ async fn not_migrated_while_others_use_it() {
     assert_eq!(version(dir.path()), 1);
     drop(living);
     try_open(dir.path(), "new").unwrap();
-    assert_eq!(version(dir.path()), 2);
+    assert_eq!(version(dir.path()), CURRENT);
 }
 
 #[tokio::test]
@@ -89,6 +103,9 @@ async fn a_newer_one_is_refused_and_left_alone() {
     drop(raw);
     let error = try_open(dir.path(), "here").unwrap_err();
     let message = error.to_string();
-    assert!(!error.is_transient() && message.contains("version 99") && message.contains('2'), "{message}");
+    assert!(
+        !error.is_transient() && message.contains("version 99") && message.contains(&CURRENT.to_string()),
+        "{message}"
+    );
     assert_eq!(version(dir.path()), 99);
 }

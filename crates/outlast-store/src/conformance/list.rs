@@ -59,6 +59,16 @@ macro_rules! conformance_tests {
                 creating_binds_the_run, using_binds_the_run, ids_are_never_used_again, never_back,
                 not_destroyed_while_used, racing_to_use_and_to_destroy, racing_to_create, found_by_key_and_machine, a_launched_run_stays_where_it_is,
             ],
+            reclaim: [
+                the_end_of_a_run_says_when, an_unverified_kill_is_due_at_once, another_turn_takes_it_back,
+                tried_until_it_is_gone, one_at_a_time, listed_in_pages,
+            ],
+            retain: [
+                events_age_out_and_messages_stay, in_small_steps, records_go_last,
+            ],
+            watch: [
+                detached_runs_are_listed, stalls_are_counted, hosts_that_are_alive,
+            ],
             tenants: [
                 see_nothing_of_each_other, one_deployment,
             ],

@@ -14,8 +14,9 @@ use outlast_core::{ErrorCode, InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId}
 
 use super::{Backend, ManualClock};
 use crate::{
-    Accept, Accepted, Append, Appended, Claim, Claimed, Entropy, Finish, Finished, Instance, InstanceState,
-    MessageRow, NewEvent, Ports, Renewed, Store, StoredEvent, SystemEntropy,
+    Accept, Accepted, Append, Appended, BeginReclaim, CancelOutcome, Claim, Claimed, Entropy, Finish,
+    Finished, Instance, InstanceState, MessageRow, NewEvent, Ports, Renewed, Store, StoredEvent,
+    SystemEntropy,
 };
 
 /// How long the leases of cases run.
@@ -132,6 +133,17 @@ impl Host {
     /// Claims the run.
     pub async fn claim(&self, run: &str, purpose: Purpose) -> Result<Claimed, crate::ClaimError> {
         self.store.claim(self.wish(run, purpose)).await
+    }
+
+    /// Records a person's Stop.
+    pub async fn stop(&self, run: &str) -> CancelOutcome {
+        let stopped = self.store.request_cancel(&self.tenant, &run_id(run), CancelReason::User, None).await;
+        stopped.expect("recorded")
+    }
+
+    /// A wish to destroy an instance.
+    pub fn reclaim(&self, id: &str, forced: bool) -> BeginReclaim {
+        BeginReclaim { instance_id: instance_id(id), owner: self.owner.clone(), lease: LEASE, forced }
     }
 
     /// A wish for a claim.
@@ -272,6 +284,11 @@ pub(super) fn instance(id: &str, key: &str, machine: Option<&str>, created_at: u
         machine: machine.map(ToOwned::to_owned),
         state: InstanceState::Creating,
         created_at,
+        tenant: Tenant::default(),
+        thread_id: Some(thread_id("t")),
+        lent: false,
+        keep_alive: Some(1_000),
+        reclaim: None,
     }
 }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use outlast_core::OwnerId;
 
 use super::state::{Now, State};
-use crate::{Ports, Signals, Store, StoreError};
+use crate::{InstanceState, Ports, Signals, Store, StoreError, StoreStats};
 
 /// Keeps everything in the process: its runs are gone when the process ends, which [`MemoryStore::new`] says once in the
 /// log. Clones share what they hold.
@@ -60,6 +60,30 @@ impl MemoryStore {
 impl Store for MemoryStore {
     async fn deployment_id(&self) -> Result<String, StoreError> {
         Ok(self.deployment_id.to_string())
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        let now = self.now();
+        let state = self.lock();
+        let mut stats = StoreStats { now: now.wall, ..StoreStats::default() };
+        for run in &state.runs {
+            *stats.runs.entry(run.record.status.as_str()).or_default() += 1;
+            stats.bytes += run.events.iter().map(|event| event.json.len() as u64).sum::<u64>();
+            let detached_for = run.detached_for(&now);
+            stats.detached += u64::from(detached_for.is_some());
+            stats.undriven += u64::from(run.is_live() && run.seen(&now).driver.is_none());
+            let ttl = run.record.detached_ttl;
+            stats.overdue += u64::from(detached_for.zip(ttl).is_some_and(|(time, ttl)| time >= ttl));
+            stats.oldest_detached = stats.oldest_detached.max(detached_for);
+        }
+        for instance in state.instances.iter().filter(|instance| instance.state != InstanceState::Gone) {
+            *stats.instances.entry(instance.state.as_str()).or_default() += 1;
+            if let Some(reclaim) = &instance.reclaim {
+                stats.reclaims_pending += u64::from(reclaim.at <= now.wall || reclaim.failed > 0);
+                stats.reclaims_failed += u64::from(reclaim.failed > 0);
+            }
+        }
+        Ok(stats)
     }
 
     async fn close(&self) {

@@ -1,5 +1,7 @@
 //! The delivery log.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use outlast_core::decide::{Fenced, WriteDecision};
 use outlast_core::event::EventKind;
@@ -8,10 +10,10 @@ use outlast_core::{RunId, Seq, Tenant};
 
 use super::MemoryStore;
 use super::handle::defect;
-use super::state::Run;
+use super::state::{Now, Run};
 use crate::{
-    Append, AppendError, Appended, Finish, FinishError, Finished, Log, LogEnd, NewEvent, Page, ReadError,
-    Signal, StoreError,
+    Append, AppendError, Appended, Finish, FinishError, Finished, InstanceState, Log, LogEnd, NewEvent, Page,
+    ReadError, Signal, StoreError, Swept,
 };
 
 #[async_trait]
@@ -79,7 +81,10 @@ impl Log for MemoryStore {
         run.closed = true;
         // The nonce stays, so that a late write of the same driver is told that the run has ended.
         run.lease = None;
+        let reason = run.record.end_reason;
+        let instance = run.record.instance_id.clone();
         let seen = run.seen(&now);
+        state.reclaim_after_end(instance.as_ref(), reason, &now);
         drop(state);
         self.signals.run_changed(&run_id);
         Ok(Finished { run: seen })
@@ -99,6 +104,9 @@ impl Log for MemoryStore {
         if after > tail {
             return Err(ReadError::OffsetAhead { offset: after, tail });
         }
+        if run.expired {
+            return Ok(Page { events: Vec::new(), end: LogEnd::Expired, tail });
+        }
         let from = usize::try_from(after.0).unwrap_or(usize::MAX);
         let mut events = Vec::new();
         let mut bytes = 0;
@@ -113,9 +121,73 @@ impl Log for MemoryStore {
         Ok(Page { events, end, tail })
     }
 
+    async fn expire_events(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        let now = self.now();
+        let mut state = self.lock();
+        let mut swept = Swept::default();
+        for run in state.runs.iter_mut().filter(|run| ended(run, &now, ended_for) && !run.events.is_empty()) {
+            let room = max_rows - usize::try_from(swept.rows).unwrap_or(max_rows);
+            if room == 0 {
+                swept.more = true;
+                break;
+            }
+            run.expired = true;
+            let going = room.min(run.events.len());
+            run.events.drain(..going);
+            swept.rows += going as u64;
+            swept.runs += u64::from(run.events.is_empty());
+            swept.more |= !run.events.is_empty();
+        }
+        Ok(swept)
+    }
+
+    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        let now = self.now();
+        let mut state = self.lock();
+        let there: Vec<_> =
+            state.instances.iter().map(|instance| (instance.instance_id.clone(), instance.state)).collect();
+        let gone = |run: &Run| {
+            run.record.instance_id.as_ref().is_none_or(|bound| {
+                there.iter().all(|(id, state)| id != bound || *state == InstanceState::Gone)
+            })
+        };
+        let mut swept = Swept::default();
+        let mut kept = Vec::new();
+        for run in std::mem::take(&mut state.runs) {
+            if !(ended(&run, &now, ended_for) && run.events.is_empty() && gone(&run)) {
+                kept.push(run);
+            } else if swept.rows >= max_rows as u64 {
+                swept.more = true;
+                kept.push(run);
+            } else {
+                swept.runs += 1;
+                swept.rows += 1 + run.messages.len() as u64;
+            }
+        }
+        state.by_id = kept.iter().enumerate().map(|(at, run)| (run.record.run_id.clone(), at)).collect();
+        state.runs = kept;
+        Ok(swept)
+    }
+
+    async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError> {
+        let now = self.now();
+        let state = self.lock();
+        let mut swept = Swept::default();
+        for run in state.runs.iter().filter(|run| ended(run, &now, ended_for) && !run.events.is_empty()) {
+            swept.runs += 1;
+            swept.rows += run.events.len() as u64;
+        }
+        Ok(swept)
+    }
+
     fn subscribe(&self, run_id: &RunId) -> Signal {
         self.signals.subscribe(run_id)
     }
+}
+
+/// Whether the run ended at least so long ago.
+fn ended(run: &Run, now: &Now, ended_for: Duration) -> bool {
+    run.record.finished_at.is_some_and(|at| Now::plus(at, ended_for) <= now.wall)
 }
 
 fn apply(run: &mut Run, append: Append, at: u64) {

@@ -10,14 +10,14 @@ use outlast_core::decide::{
 };
 use outlast_core::event::Origin;
 use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, RunRecord, Status};
-use outlast_core::{OwnerId, RunId, Tenant, ThreadId};
+use outlast_core::{OwnerId, RunId, Seq, Tenant, ThreadId};
 
 use super::MemoryStore;
 use super::log::refuse_terminal;
 use super::state::{Now, Run, State, StoredLease};
 use crate::{
-    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, ListRuns, NewEvent,
-    PresenceUntil, Renewed, Runs, StoreError,
+    Accept, AcceptError, Accepted, CancelOutcome, Claim, ClaimError, Claimed, HostSeen, ListRuns, NewEvent,
+    PresenceUntil, Renewed, Runs, StoreError, WriteError,
 };
 
 #[async_trait]
@@ -78,6 +78,7 @@ impl Runs for MemoryStore {
             .filter(|run| query.statuses.is_empty() || query.statuses.contains(&run.record.status))
             .filter(|run| query.after.as_ref().is_none_or(|after| key(run) < *after))
             .filter(|run| !query.undriven || (run.is_live() && run.seen(&now).driver.is_none()))
+            .filter(|run| !query.detached || run.detached_since(&now).is_some())
             .collect();
         found.sort_by_key(|run| std::cmp::Reverse(key(run)));
         Ok(found.into_iter().take(query.limit).map(|run| run.seen(&now)).collect())
@@ -107,9 +108,9 @@ impl Runs for MemoryStore {
             status: run.record.status,
             cancel: run.record.cancel_requested.map(|cancel| cancel.reason),
             lease: run.lease_now(&now),
-            detached_for: run.detached_since(&now).map(|since| now.wall - since),
+            detached_for: run.detached_for(&now),
         };
-        let detached_for = detached_for.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let detached_for = detached_for.map(millis);
         let ask = ClaimAsk { owner: &owner, nonce: &nonce, purpose, detached_for };
         match decide::claim(&facts, &ask)? {
             Grant::New => run.record.driver_epoch += 1,
@@ -166,6 +167,7 @@ impl Runs for MemoryStore {
         tenant: &Tenant,
         run_id: &RunId,
         reason: CancelReason,
+        detached_for: Option<Duration>,
     ) -> Result<CancelOutcome, StoreError> {
         let now = self.now();
         let mut state = self.lock();
@@ -173,8 +175,8 @@ impl Runs for MemoryStore {
             return Ok(CancelOutcome::NotFound);
         };
         let seen = run.seen(&now);
-        let watched = seen.detached_since.is_none();
-        match decide::cancel(seen.status, seen.cancel_requested.is_some(), reason, watched) {
+        let requested = seen.cancel_requested.is_some();
+        match decide::cancel(seen.status, requested, detached_for.map(millis), run.detached_for(&now)) {
             CancelDecision::Terminal => return Ok(CancelOutcome::Terminal(Box::new(seen))),
             CancelDecision::AlreadyRequested => return Ok(CancelOutcome::AlreadyRequested(Box::new(seen))),
             CancelDecision::Watched => return Ok(CancelOutcome::Watched(Box::new(seen))),
@@ -185,6 +187,34 @@ impl Runs for MemoryStore {
         drop(state);
         self.signals.run_changed(run_id);
         Ok(CancelOutcome::Recorded(Box::new(seen)))
+    }
+
+    async fn note_stall(&self, token: &ClaimToken) -> Result<u32, WriteError> {
+        let mut state = self.lock();
+        let run = state.fenced(token)?;
+        let tail = run.tail();
+        run.stalls = if run.stalls.1 == tail { (run.stalls.0 + 1, tail) } else { (1, tail) };
+        let count = run.stalls.0;
+        run.lease = None;
+        run.nonce = None;
+        drop(state);
+        self.signals.run_changed(&token.run_id);
+        Ok(count)
+    }
+
+    async fn announce(&self, host: &HostSeen, lasts: Duration) -> Result<(), StoreError> {
+        let until = Now::plus(self.now().wall, lasts);
+        let mut state = self.lock();
+        let (_, seen_until) = state.hosts.entry(host.owner.clone()).or_insert_with(|| (host.clone(), until));
+        *seen_until = until;
+        Ok(())
+    }
+
+    async fn hosts(&self) -> Result<Vec<HostSeen>, StoreError> {
+        let now = self.now().wall;
+        let mut state = self.lock();
+        state.hosts.retain(|_, (_, until)| *until > now);
+        Ok(state.hosts.values().map(|(host, _)| host.clone()).collect())
     }
 
     async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {
@@ -236,6 +266,11 @@ fn accept_facts(state: &State, request: &Accept) -> AcceptFacts {
             })
         }),
     }
+}
+
+/// A duration in whole milliseconds.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn new_lease(owner: &OwnerId, lease: Duration, now: &Now) -> StoredLease {
@@ -290,6 +325,8 @@ fn new_run(request: Accept, token: &ClaimToken, exit_secret: outlast_core::ExitS
         events: Vec::new(),
         messages,
         presence: BTreeMap::new(),
+        expired: false,
+        stalls: (0, Seq::START),
     };
     let events = request.events.into_iter().map(|chunk| NewEvent { origin: Origin::Host, chunk });
     run.push(events.collect(), now.wall);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use outlast_core::decide::{self, Fenced, Lease, WriteFacts};
 use outlast_core::run::{ClaimToken, Driver, RunRecord};
 use outlast_core::transcript::Message;
-use outlast_core::{Nonce, OwnerId, RunId, Seq, Tenant};
+use outlast_core::{InstanceId, Nonce, OwnerId, RunId, Seq, Tenant};
 
-use crate::{Instance, NewEvent, Ports, StoredEvent};
+use crate::{HostSeen, Instance, NewEvent, Ports, StoredEvent};
 
 /// Everything, in the order in which it was accepted.
 #[derive(Debug, Default)]
@@ -15,6 +15,10 @@ pub(super) struct State {
     pub(super) runs: Vec<Run>,
     pub(super) by_id: HashMap<RunId, usize>,
     pub(super) instances: Vec<Instance>,
+    /// Until when each counts who destroys an instance, on the clock of the day.
+    pub(super) destroyers: HashMap<InstanceId, u64>,
+    /// Processes that have announced themselves, and until when that counts.
+    pub(super) hosts: BTreeMap<OwnerId, (HostSeen, u64)>,
 }
 
 /// A run and all that belongs to it.
@@ -31,6 +35,10 @@ pub(super) struct Run {
     pub(super) messages: BTreeMap<i64, Message>,
     /// Until when each host's viewers count, in milliseconds since 1970.
     pub(super) presence: BTreeMap<OwnerId, u64>,
+    /// The events have aged out, or are about to.
+    pub(super) expired: bool,
+    /// How often it made no progress, and with which tail.
+    pub(super) stalls: (u32, Seq),
 }
 
 /// A lease as it was granted.
@@ -122,6 +130,11 @@ impl Run {
             detached_since: self.detached_since(now),
             ..self.record.clone()
         }
+    }
+
+    /// For how many milliseconds nobody has watched it.
+    pub(super) fn detached_for(&self, now: &Now) -> Option<u64> {
+        self.detached_since(now).map(|since| now.wall - since)
     }
 
     pub(super) fn detached_since(&self, now: &Now) -> Option<u64> {

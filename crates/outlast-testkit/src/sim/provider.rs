@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use outlast_core::decide::SandboxFacts;
 use outlast_core::{ExitSecret, InstanceId, RunId};
 use outlast_sandbox::{
-    InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, Provider,
-    ProviderError,
+    Found, InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome,
+    Provider, ProviderError,
 };
 
 use super::gate::Gate;
@@ -135,6 +135,17 @@ impl Provider for SimProvider {
         }))
     }
 
+    async fn journal_tail(
+        &self,
+        instance: &InstanceId,
+        run: &RunId,
+        max_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, ProviderError> {
+        self.way().await?;
+        let journal = self.look(instance, run).map(|look| look.journal);
+        Ok(journal.map(|journal| journal[journal.len().saturating_sub(max_bytes)..].to_vec()))
+    }
+
     async fn stderr_tail(&self, _: &InstanceId, _: &RunId, _: usize) -> Result<String, ProviderError> {
         self.way().await?;
         Ok(String::new())
@@ -159,7 +170,26 @@ impl Provider for SimProvider {
         Ok(KillOutcome::Dead)
     }
 
-    async fn destroy(&self, _: &InstanceId) -> Result<(), ProviderError> {
+    async fn destroy(&self, instance: &InstanceId) -> Result<(), ProviderError> {
+        self.way().await?;
+        if !self.world.destroy(instance) {
+            return Err(ProviderError { provider: "simulated", message: "a run lives in it".to_owned() });
+        }
+        self.way().await
+    }
+
+    async fn list(&self) -> Result<Vec<Found>, ProviderError> {
+        self.way().await?;
+        let found = |instance: InstanceId| Found {
+            name: instance.to_string(),
+            instance: Some(instance),
+            quarantined: false,
+            since: Some(0),
+        };
+        Ok(self.world.list().into_iter().map(found).collect())
+    }
+
+    async fn quarantine(&self, _: &InstanceId) -> Result<(), ProviderError> {
         self.way().await
     }
 }

@@ -1,6 +1,6 @@
 //! The sandboxes of the simulated world. They outlive every host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_core::journal::exit::ExitRecord;
@@ -22,6 +22,7 @@ pub(super) struct Sandboxes {
 #[derive(Debug, Default)]
 struct State {
     instances: BTreeMap<InstanceId, BTreeMap<RunId, Agent>>,
+    destroyed: BTreeSet<InstanceId>,
     /// What each run's agent is going to do.
     scripts: BTreeMap<RunId, Script>,
 }
@@ -87,7 +88,28 @@ impl Sandboxes {
     }
 
     pub fn exists(&self, instance: &InstanceId) -> bool {
-        self.with(|state| state.instances.contains_key(instance))
+        self.with(|state| state.instances.contains_key(instance) && !state.destroyed.contains(instance))
+    }
+
+    pub fn list(&self) -> Vec<InstanceId> {
+        self.with(|state| {
+            let there = state.instances.keys().filter(|instance| !state.destroyed.contains(*instance));
+            there.cloned().collect()
+        })
+    }
+
+    /// Destroys it; false where a run lives in it. What is checked in the end is kept.
+    pub fn destroy(&self, instance: &InstanceId) -> bool {
+        let now = self.time.now();
+        self.with(|state| {
+            let runs = state.instances.get(instance);
+            let live = runs
+                .is_some_and(|runs| runs.values().any(|agent| agent.now(now).is_some_and(|now| now.alive)));
+            if !live {
+                state.destroyed.insert(instance.clone());
+            }
+            !live
+        })
     }
 
     /// Takes the run's latch, for an agent or for a cancel. False where it was taken before; none where there is no such

@@ -8,10 +8,11 @@ use async_trait::async_trait;
 use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
 use outlast_store::{
-    Accept, AcceptError, Accepted, Append, AppendError, Appended, CancelOutcome, Claim, ClaimError, Claimed,
-    Finish, FinishError, Finished, Instance, InstanceError, InstanceState, Instances, Ledger, ListRuns, Log,
-    MemoryStore, MessageRow, NewEvent, Page, PresenceUntil, ReadError, Renewed, Runs, Signal, Signals, Store,
-    StoreError,
+    Accept, AcceptError, Accepted, Append, AppendError, Appended, BeginReclaim, CancelOutcome, Claim,
+    ClaimError, Claimed, Finish, FinishError, Finished, HostSeen, Instance, InstanceError, Instances, Ledger,
+    ListInstances, ListRuns, Log, MemoryStore, MessageRow, NewEvent, Page, PresenceUntil, ReadError,
+    ReclaimEnd, ReclaimError, Renewed, Runs, Signal, Signals, Store, StoreError, StoreStats, Swept,
+    WriteError,
 };
 
 use super::clock::Time;
@@ -118,8 +119,22 @@ impl Runs for SimStore {
         tenant: &Tenant,
         run_id: &RunId,
         reason: CancelReason,
+        detached_for: Option<Duration>,
     ) -> Result<CancelOutcome, StoreError> {
-        self.way("cancel", run_id, false, self.inner.request_cancel(tenant, run_id, reason)).await
+        let work = self.inner.request_cancel(tenant, run_id, reason, detached_for);
+        self.way("cancel", run_id, false, work).await
+    }
+
+    async fn note_stall(&self, token: &ClaimToken) -> Result<u32, WriteError> {
+        self.way("stall", &token.run_id, false, self.inner.note_stall(token)).await
+    }
+
+    async fn announce(&self, host: &HostSeen, lasts: Duration) -> Result<(), StoreError> {
+        self.way("announce", &ALL, true, self.inner.announce(host, lasts)).await
+    }
+
+    async fn hosts(&self) -> Result<Vec<HostSeen>, StoreError> {
+        self.way("hosts", &ALL, true, self.inner.hosts()).await
     }
 
     async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {
@@ -159,6 +174,18 @@ impl Log for SimStore {
         self.way("read", run_id, true, self.inner.read(tenant, run_id, after, max_events, max_bytes)).await
     }
 
+    async fn expire_events(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        self.way("expire", &ALL, false, self.inner.expire_events(ended_for, max_rows)).await
+    }
+
+    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
+        self.way("delete-runs", &ALL, false, self.inner.delete_runs(ended_for, max_rows)).await
+    }
+
+    async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError> {
+        self.way("count-expired", &ALL, true, self.inner.count_expired(ended_for)).await
+    }
+
     /// No hint ever comes: whoever relies on one would stand still here. And which of several waiters wakes first is
     /// Tokio's choice, which no seed decides.
     fn subscribe(&self, run_id: &RunId) -> Signal {
@@ -176,12 +203,26 @@ impl Instances for SimStore {
         self.way("use-instance", &token.run_id, false, self.inner.use_instance(token, instance)).await
     }
 
-    async fn set_instance_state(
+    async fn instance_created(&self, instance: &InstanceId) -> Result<(), InstanceError> {
+        self.way("instance-created", instance, false, self.inner.instance_created(instance)).await
+    }
+
+    async fn begin_reclaim(&self, request: &BeginReclaim) -> Result<Instance, ReclaimError> {
+        let work = self.inner.begin_reclaim(request);
+        self.way("begin-reclaim", &request.instance_id, false, work).await
+    }
+
+    async fn end_reclaim(
         &self,
         instance: &InstanceId,
-        state: InstanceState,
-    ) -> Result<(), InstanceError> {
-        self.way("instance-state", instance, false, self.inner.set_instance_state(instance, state)).await
+        owner: &OwnerId,
+        end: &ReclaimEnd,
+    ) -> Result<(), StoreError> {
+        self.way("end-reclaim", instance, false, self.inner.end_reclaim(instance, owner, end)).await
+    }
+
+    async fn list_instances(&self, query: &ListInstances) -> Result<Vec<Instance>, StoreError> {
+        self.way("list-instances", &ALL, true, self.inner.list_instances(query)).await
     }
 
     async fn instance(&self, instance: &InstanceId) -> Result<Option<Instance>, StoreError> {
@@ -226,6 +267,10 @@ impl Ledger for SimStore {
 impl Store for SimStore {
     async fn deployment_id(&self) -> Result<String, StoreError> {
         self.inner.deployment_id().await
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        self.way("stats", &ALL, true, self.inner.stats()).await
     }
 
     async fn close(&self) {}

@@ -41,7 +41,7 @@ impl Catalog for ConfiguredAgents {
         let on_disconnect = self.config.agents.get(name).and_then(|agent| agent.on_disconnect);
         Ok(Plan {
             spec,
-            detached_ttl: self.config.detached_run_ttl.duration(),
+            detached_ttl: self.config.reap.detached_run_ttl.duration(),
             on_disconnect: on_disconnect.unwrap_or(OnDisconnect::Detach),
         })
     }

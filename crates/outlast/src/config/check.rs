@@ -4,11 +4,25 @@ use toml::{Table, Value};
 
 /// The keys of each table. `*` stands for a name that the user chooses.
 const TABLES: &[(&str, &[&str])] = &[
-    ("", &["agents", "sandbox", "driver", "reap", "serve", "store"]),
-    ("agents.*", &["kind", "argv", "env", "pass_env", "cwd", "model", "stdin", "on_disconnect"]),
-    ("sandbox", &["fence", "max_output", "max_stderr"]),
+    ("", &["agents", "sandbox", "sandboxes", "driver", "reap", "retention", "serve", "store"]),
+    ("agents.*", &["kind", "argv", "env", "pass_env", "cwd", "model", "stdin", "on_disconnect", "sandbox"]),
+    ("sandbox", &["fence", "max_output", "max_stderr", "reuse", "keep_alive"]),
+    ("sandboxes.*", &["fence", "max_output", "max_stderr", "reuse", "keep_alive"]),
     ("driver", &["lease"]),
-    ("reap", &["detached_run_ttl"]),
+    (
+        "reap",
+        &[
+            "detached_run_ttl",
+            "interrupted_ttl",
+            "schedule",
+            "interval",
+            "max_runs",
+            "run_budget",
+            "reclaim_interval",
+            "orphan_grace",
+        ],
+    ),
+    ("retention", &["events", "messages", "keep_journals", "schedule", "interval"]),
     ("store", &["url", "notifications"]),
     (
         "serve",
@@ -52,6 +66,8 @@ fn walk(table: &Table, pattern: &str, path: &str) -> Option<String> {
             let pattern = match (pattern, key.as_str()) {
                 ("", "agents") => "agents",
                 ("agents", _) => "agents.*",
+                ("", "sandboxes") => "sandboxes",
+                ("sandboxes", _) => "sandboxes.*",
                 ("agents.*", _) => continue,
                 ("", key) => key,
                 _ => continue,

@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use outlast_core::run::{LaunchSpec, OnDisconnect, SandboxSpec};
+use outlast_core::run::{LaunchSpec, Lifecycle, OnDisconnect, SandboxSpec};
 use outlast_core::shim::{FenceChoice, OutputLimits};
 use serde::Deserialize;
 
 use super::check::unknown_key;
+use super::keep::{ReapConfig, ReapFile, RetentionConfig, RetentionFile, SandboxFile};
 use super::serve::{ServeConfig, ServeFile};
-use super::units::{Limit, parse_bytes, parse_duration, parse_limit};
+use super::units::parse_duration;
 
 /// The file's name, in the working directory or the data directory.
 const FILE_NAME: &str = "outlast.toml";
-
-/// How long a run may go on without a viewer, unless the configuration or the run says otherwise.
-const DETACHED_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// The shortest lease: a holder must be able to renew it several times before it ends.
 const SHORTEST_LEASE: Duration = Duration::from_millis(300);
@@ -28,12 +26,16 @@ pub struct Config {
     pub agents: BTreeMap<String, AgentConfig>,
     /// The names of those that the file defines.
     pub own_agents: Vec<String>,
-    /// Where and how agents run.
+    /// Where and how agents run that name no sandbox.
     pub sandbox: SandboxConfig,
+    /// Sandboxes that agents name.
+    pub sandboxes: BTreeMap<String, SandboxConfig>,
     /// How long a lease runs; none: the default.
     pub lease: Option<Duration>,
-    /// How long a run may go on without a viewer.
-    pub detached_run_ttl: Limit,
+    /// How runs that nobody watches are brought to their end.
+    pub reap: ReapConfig,
+    /// What is kept after a run has ended.
+    pub retention: RetentionConfig,
     /// The URL of the store; none: the SQLite file in the data directory.
     pub store_url: Option<String>,
     /// Whether hosts that share a store tell each other of changes; without it, each looks by itself.
@@ -68,6 +70,8 @@ pub struct AgentConfig {
     /// What happens when the last viewer of a run leaves, unless the run says otherwise: `detach` (the default) or
     /// `cancel`.
     pub on_disconnect: Option<OnDisconnect>,
+    /// The sandbox of its runs, one of `[sandboxes]`; none: `[sandbox]`.
+    pub sandbox: Option<String>,
 }
 
 /// What an agent's standard input is.
@@ -88,6 +92,8 @@ pub struct SandboxConfig {
     pub fence: FenceChoice,
     /// Bounds of what an agent prints.
     pub limits: OutputLimits,
+    /// How long a sandbox lives.
+    pub lifecycle: Lifecycle,
 }
 
 /// Why the configuration cannot be used.
@@ -118,20 +124,17 @@ struct File {
     #[serde(default)]
     sandbox: SandboxFile,
     #[serde(default)]
+    sandboxes: BTreeMap<String, SandboxFile>,
+    #[serde(default)]
     driver: DriverFile,
     #[serde(default)]
     reap: ReapFile,
     #[serde(default)]
+    retention: RetentionFile,
+    #[serde(default)]
     serve: ServeFile,
     #[serde(default)]
     store: StoreFile,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct SandboxFile {
-    fence: Option<FenceChoice>,
-    max_output: Option<String>,
-    max_stderr: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -145,19 +148,16 @@ struct StoreFile {
     notifications: Option<bool>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct ReapFile {
-    detached_run_ttl: Option<String>,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Config {
             agents: built_in_agents(),
             own_agents: Vec::new(),
             sandbox: SandboxConfig::default(),
+            sandboxes: BTreeMap::new(),
             lease: None,
-            detached_run_ttl: Limit::For(DETACHED_TTL),
+            reap: ReapConfig::default(),
+            retention: RetentionConfig::default(),
             store_url: None,
             store_notifications: true,
             serve: ServeConfig::default(),
@@ -207,16 +207,17 @@ impl Config {
             config.own_agents.push(name.clone());
             config.agents.insert(name, agent);
         }
-        if let Some(fence) = file.sandbox.fence {
-            config.sandbox.fence = fence;
+        config.sandbox = file.sandbox.read("sandbox", &config.sandbox)?;
+        for (name, sandbox) in file.sandboxes {
+            let sandbox = sandbox.read(&format!("sandboxes.{name}"), &config.sandbox)?;
+            config.sandboxes.insert(name, sandbox);
         }
-        if let Some(size) = file.sandbox.max_output {
-            config.sandbox.limits.stdout =
-                parse_bytes(&size).map_err(|e| format!("sandbox.max_output: {e}"))?;
-        }
-        if let Some(size) = file.sandbox.max_stderr {
-            config.sandbox.limits.stderr =
-                parse_bytes(&size).map_err(|e| format!("sandbox.max_stderr: {e}"))?;
+        for (name, agent) in &config.agents {
+            if let Some(sandbox) = &agent.sandbox
+                && !config.sandboxes.contains_key(sandbox)
+            {
+                return Err(format!("agents.{name}.sandbox: there is no [sandboxes.{sandbox}]"));
+            }
         }
         if let Some(lease) = file.driver.lease {
             let lease = parse_duration(&lease).map_err(|e| format!("driver.lease: {e}"))?;
@@ -231,9 +232,8 @@ impl Config {
         config.store_url = file.store.url;
         config.store_notifications = file.store.notifications.unwrap_or(true);
         config.serve = file.serve.read(&config.agents)?;
-        if let Some(ttl) = file.reap.detached_run_ttl {
-            config.detached_run_ttl = parse_limit(&ttl).map_err(|e| format!("reap.detached_run_ttl: {e}"))?;
-        }
+        config.reap = file.reap.read()?;
+        config.retention = file.retention.read()?;
         Ok(config)
     }
 
@@ -258,13 +258,15 @@ impl Config {
             needed_env: agent.pass_env.clone(),
             cwd: agent.cwd.clone(),
             workspace: None,
-            sandbox: self.sandbox_spec(),
+            sandbox: self.sandbox_spec(agent.sandbox.as_deref()),
         })
     }
 
-    /// The sandbox of every run.
-    pub fn sandbox_spec(&self) -> SandboxSpec {
-        SandboxSpec { provider: "local".to_owned(), fence: self.sandbox.fence, limits: self.sandbox.limits }
+    /// The sandbox of runs that name this one, or none.
+    pub fn sandbox_spec(&self, name: Option<&str>) -> SandboxSpec {
+        let named = name.and_then(|name| self.sandboxes.get(name));
+        let SandboxConfig { fence, limits, lifecycle } = named.unwrap_or(&self.sandbox).clone();
+        SandboxSpec { provider: "local".to_owned(), fence, limits, lifecycle }
     }
 }
 
@@ -298,6 +300,7 @@ fn built_in_agents() -> BTreeMap<String, AgentConfig> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Limit;
 
     #[test]
     fn a_whole_file() {
@@ -309,13 +312,21 @@ mod tests {
             env = { MODE = "fast" }
             pass_env = ["API_KEY"]
             stdin = "none"
+            sandbox = "once"
             [sandbox]
+            keep_alive = "5m"
             fence = "subreaper"
             max_output = "1MiB"
             [driver]
             lease = "2s"
             [reap]
             detached_run_ttl = "none"
+            max_runs = 7
+            [retention]
+            events = "1h"
+            messages = "1h"
+            [sandboxes.once]
+            reuse = "none"
             "#,
         )
         .expect("valid");
@@ -325,7 +336,12 @@ mod tests {
         assert_eq!(spec.sandbox.limits.stdout, 1 << 20);
         assert_eq!(spec.sandbox.fence, FenceChoice::Subreaper);
         assert_eq!(config.lease, Some(Duration::from_secs(2)));
-        assert_eq!(config.detached_run_ttl, Limit::None);
+        assert_eq!(config.reap.detached_run_ttl, Limit::None);
+        assert_eq!(config.reap.max_runs, 7);
+        assert_eq!(config.retention.events, Limit::For(Duration::from_secs(3600)));
+        assert_eq!(spec.sandbox.keep_alive(), Some(0));
+        assert_eq!(spec.sandbox.fence, FenceChoice::Subreaper, "from [sandbox]");
+        assert_eq!(config.spec("codex").expect("agent").sandbox.keep_alive(), Some(300_000));
         assert!(config.spec("codex").is_ok() && config.spec("claude-code").is_ok());
     }
 
@@ -339,6 +355,14 @@ mod tests {
             ("[driver]\nlease=\"5\"", "unit"),
             ("[driver]\nlease=\"1ms\"", "300 ms"),
             ("[reap]\ndetached_run_ttl=\"soon\"", "none"),
+            ("[reap]\nmax_runs=0", "schedule"),
+            ("[reap]\ninterval=\"0s\"", "reap.interval"),
+            ("[retention]\nmessages=\"29d\"", "as long as"),
+            ("[retention]\nevents=\"none\"\nmessages=\"99d\"", "as long as"),
+            ("[sandboxes.a]\nreuse=\"none\"\nkeep_alive=\"1m\"", "sandboxes.a.keep_alive"),
+            ("[sandboxes.a]\nreuse=\"run\"", "thread"),
+            ("[sandboxes.a]\nkeepalive=\"1m\"", "\"keep_alive\""),
+            ("[agents.a]\nkind=\"codex\"\nsandbox=\"b\"", "[sandboxes.b]"),
             ("[sandbox]\nfence=\"strong\"", "pid-namespace"),
             ("[agents.a]\nkind=\"codex\"\nstdin=\"file\"", "prompt"),
             ("nonsense", "="),

@@ -4,11 +4,13 @@
 mod catalog;
 mod check;
 mod file;
+mod keep;
 mod serve;
 mod units;
 
 #[cfg(feature = "server")]
 pub use catalog::ConfiguredAgents;
 pub use file::{AgentConfig, Config, ConfigError, SandboxConfig, Stdin};
+pub use keep::{ReapConfig, RetentionConfig};
 pub use serve::ServeConfig;
 pub use units::{Limit, parse_bytes, parse_duration, parse_limit, show_duration};

@@ -8,7 +8,13 @@ use crate::conformance::world::{Host, LEASE, World, abortion, completion, run_id
 use crate::{CancelOutcome, FinishError, PresenceUntil};
 
 async fn cancel(host: &Host, run: &str, reason: CancelReason) -> CancelOutcome {
-    host.store.request_cancel(&host.tenant, &run_id(run), reason).await.expect("answered")
+    host.store.request_cancel(&host.tenant, &run_id(run), reason, None).await.expect("answered")
+}
+
+/// A cancel on the condition that nobody has watched for so many milliseconds.
+async fn cancel_unwatched(host: &Host, run: &str, least: u64) -> CancelOutcome {
+    let least = Some(Duration::from_millis(least));
+    host.store.request_cancel(&host.tenant, &run_id(run), CancelReason::Ttl, least).await.expect("answered")
 }
 
 /// The first wish is recorded with its time; later ones change nothing.
@@ -35,12 +41,17 @@ pub async fn a_viewer_who_is_there_wins(world: World) {
     let watch = PresenceUntil::For(Duration::from_secs(10));
     a.store.presence(&run_id("r"), &a.owner, watch).await.expect("written");
     let before = a.record("r").await;
-    for reason in [CancelReason::Ttl, CancelReason::Disconnect] {
-        assert!(matches!(cancel(&b, "r", reason).await, CancelOutcome::Watched(run) if *run == before));
+    for least in [0, 1] {
+        assert!(
+            matches!(cancel_unwatched(&b, "r", least).await, CancelOutcome::Watched(run) if *run == before)
+        );
     }
     assert_eq!(a.record("r").await, before, "nothing was written");
     a.store.presence(&run_id("r"), &a.owner, PresenceUntil::Left).await.expect("written");
-    assert!(matches!(cancel(&b, "r", CancelReason::Disconnect).await, CancelOutcome::Recorded(_)));
+    world.pass(Duration::from_secs(5)).await;
+    assert!(matches!(cancel_unwatched(&b, "r", 5_001).await, CancelOutcome::Watched(_)), "1 ms too fresh");
+    assert_eq!(a.record("r").await.cancel_requested, None);
+    assert!(matches!(cancel_unwatched(&b, "r", 5_000).await, CancelOutcome::Recorded(_)));
     a.accept("s", "u").await;
     a.store.presence(&run_id("s"), &a.owner, watch).await.expect("written");
     assert!(matches!(cancel(&b, "s", CancelReason::User).await, CancelOutcome::Recorded(_)));

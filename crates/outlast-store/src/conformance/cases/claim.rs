@@ -31,7 +31,7 @@ pub async fn refusals_write_nothing(world: World) {
     }
     assert_eq!(a.snapshot("r").await, before);
 
-    a.store.request_cancel(&a.tenant, &run_id("r"), CancelReason::User).await.expect("recorded");
+    a.stop("r").await;
     a.store.release(&claimed.token).await.expect("released");
     let before = a.snapshot("r").await;
     assert_eq!(refusal(b.claim("r", Purpose::Drive).await), ClaimRefusal::Cancelled(CancelReason::User));
@@ -169,7 +169,7 @@ pub async fn the_same_wish_again(world: World) {
     let wish = a.wish("r", Purpose::Drive);
     let granted = a.store.claim(wish.clone()).await.expect("granted");
     world.pass(LEASE - Duration::from_millis(1)).await;
-    a.store.request_cancel(&a.tenant, &run_id("r"), CancelReason::User).await.expect("recorded");
+    a.stop("r").await;
     let again = a.store.claim(wish.clone()).await.expect("what was granted was granted");
     assert_eq!((&again.token, again.token.epoch), (&granted.token, 2));
     assert!(again.run.cancel_requested.is_some());

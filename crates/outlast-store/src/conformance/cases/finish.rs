@@ -122,8 +122,7 @@ pub async fn the_end_stays(world: World) {
     let before = a.snapshot("r").await;
     let refused = a.store.finish(abortion(&token, 3, CancelReason::User)).await;
     assert!(matches!(refused, Err(FinishError::Fenced(Fenced::TerminalRun(Status::Completed)))));
-    let outcome =
-        b.store.request_cancel(&b.tenant, &run_id("r"), CancelReason::User).await.expect("answered");
+    let outcome = b.stop("r").await;
     assert!(matches!(outcome, CancelOutcome::Terminal(run) if run.status == Status::Completed));
     let refused = b.claim("r", Purpose::End).await;
     assert!(matches!(refused, Err(ClaimError::Refused(ClaimRefusal::TerminalRun(Status::Completed)))));

@@ -1,14 +1,23 @@
 //! Instances: bound to runs, never used again, never destroyed under a run.
 
 use outlast_core::Seq;
+use outlast_core::decide::ReclaimRefusal;
 use outlast_core::run::{Phase, Purpose};
 
 use crate::InstanceState::{Creating, Destroying, Gone, Live};
 use crate::conformance::world::{Host, World, all_at_once, instance, instance_id, run_id};
-use crate::{Instance, InstanceError, InstanceState, StoreError};
+use crate::{Instance, InstanceError, ReclaimEnd, ReclaimError, StoreError};
 
-async fn set(host: &Host, id: &str, state: InstanceState) -> Result<(), InstanceError> {
-    host.store.set_instance_state(&instance_id(id), state).await
+async fn made(host: &Host, id: &str) {
+    host.store.instance_created(&instance_id(id)).await.expect("it is there");
+}
+
+async fn destroy(host: &Host, id: &str) -> Result<Instance, ReclaimError> {
+    host.store.begin_reclaim(&host.reclaim(id, true)).await
+}
+
+async fn gone(host: &Host, id: &str) {
+    host.store.end_reclaim(&instance_id(id), &host.owner, &ReclaimEnd::Gone).await.expect("written");
 }
 
 async fn get(host: &Host, id: &str) -> Option<Instance> {
@@ -26,7 +35,7 @@ pub async fn creating_binds_the_run(world: World) {
     let record = a.record("r").await;
     assert_eq!((record.phase, record.instance_id), (Phase::Launching, Some(instance_id("i"))));
     assert_eq!((record.sandbox_key.as_deref(), record.machine.as_deref()), (Some("key"), Some("here")));
-    set(&a, "i", Live).await.expect("set");
+    made(&a, "i").await;
     let before = a.snapshot("r").await;
     a.store.create_instance(&token, &wanted).await.expect("known");
     assert_eq!(a.snapshot("r").await, before);
@@ -38,7 +47,7 @@ pub async fn using_binds_the_run(world: World) {
     let a = world.host("a").await;
     let first = a.accept("r1", "t").await.token;
     a.store.create_instance(&first, &instance("i", "key", Some("here"), 1)).await.expect("made");
-    set(&a, "i", Live).await.expect("set");
+    made(&a, "i").await;
     a.complete(&first, 1).await.expect("ended");
 
     let second = a.accept("r2", "t").await.token;
@@ -52,10 +61,11 @@ pub async fn using_binds_the_run(world: World) {
     a.complete(&second, 1).await.expect("ended");
 
     let third = a.accept("r3", "t").await.token;
-    for state in [Destroying, Gone] {
-        set(&a, "i", state).await.expect("set");
+    destroy(&a, "i").await.expect("begun");
+    for _ in 0..2 {
         let refused = a.store.use_instance(&third, &instance_id("i")).await;
         assert!(matches!(refused, Err(InstanceError::Destroying(_))), "{refused:?}");
+        gone(&a, "i").await;
     }
     let record = a.record("r3").await;
     assert_eq!((record.phase, record.instance_id), (Phase::Accepted, None));
@@ -71,7 +81,11 @@ pub async fn ids_are_never_used_again(world: World) {
         let refused = a.store.create_instance(&second, &instance("i", "key2", None, 2)).await;
         assert!(matches!(refused, Err(InstanceError::Store(StoreError::Unusable { .. }))), "{refused:?}");
         assert_eq!(a.record("r2").await.phase, Phase::Accepted);
-        set(&a, "i", Gone).await.expect("set");
+        if get(&a, "i").await.expect("there").state != Gone {
+            a.complete(&first, 1).await.expect("ended");
+            destroy(&a, "i").await.expect("begun");
+            gone(&a, "i").await;
+        }
     }
     assert_eq!(get(&a, "i").await.expect("there").sandbox_key, "key");
 }
@@ -82,43 +96,50 @@ pub async fn never_back(world: World) {
     let token = a.accept("r", "t").await.token;
     a.store.create_instance(&token, &instance("i", "key", None, 1)).await.expect("made");
     a.complete(&token, 1).await.expect("ended");
-    let order = [Creating, Live, Destroying, Gone];
-    for (reached, state) in order.into_iter().enumerate() {
-        set(&a, "i", state).await.expect("forward");
-        set(&a, "i", state).await.expect("again");
-        for earlier in &order[..reached] {
-            assert!(set(&a, "i", *earlier).await.is_err(), "{state:?} to {earlier:?}");
-            assert_eq!(get(&a, "i").await.expect("there").state, state);
-        }
+    let state = async || get(&a, "i").await.expect("there").state;
+    gone(&a, "i").await;
+    assert_eq!(state().await, Creating, "what nobody has begun to destroy is not gone");
+    for _ in 0..2 {
+        made(&a, "i").await;
+        assert_eq!(state().await, Live);
     }
-    assert!(matches!(set(&a, "none", Gone).await, Err(InstanceError::NotFound(_))));
+    for _ in 0..2 {
+        assert_eq!(destroy(&a, "i").await.expect("begun").state, Destroying);
+    }
+    let created = || async { a.store.instance_created(&instance_id("i")).await };
+    assert!(matches!(created().await, Err(InstanceError::Destroying(_))));
+    for _ in 0..2 {
+        gone(&a, "i").await;
+        assert_eq!(state().await, Gone);
+    }
+    assert!(matches!(created().await, Err(InstanceError::Destroying(_))));
+    assert!(matches!(destroy(&a, "i").await, Err(ReclaimError::Refused(ReclaimRefusal::Gone))));
+    assert_eq!(state().await, Gone);
+    let missing = a.store.instance_created(&instance_id("none")).await;
+    assert!(matches!(missing, Err(InstanceError::NotFound(_))));
+    assert!(matches!(destroy(&a, "none").await, Err(ReclaimError::NotFound(_))));
 }
 
-/// An instance is not destroyed while a live run is bound to it; that it is gone may be found out at any time.
+/// An instance is not destroyed while a live run is bound to it, whoever wants it to be.
 pub async fn not_destroyed_while_used(world: World) {
     let (a, b) = (world.host("a").await, world.host("b").await);
     let first = a.accept("r1", "t1").await.token;
     a.store.create_instance(&first, &instance("i", "key", None, 1)).await.expect("made");
     let second = a.accept("r2", "t2").await.token;
     a.store.use_instance(&second, &instance_id("i")).await.expect("bound");
-    set(&a, "i", Live).await.expect("set");
+    made(&a, "i").await;
     a.complete(&first, 1).await.expect("ended");
-    match set(&b, "i", Destroying).await {
-        Err(InstanceError::InUse { instance, run }) => {
-            assert_eq!((instance, run), (instance_id("i"), run_id("r2")));
-        }
+    match destroy(&b, "i").await {
+        Err(ReclaimError::Refused(ReclaimRefusal::InUse(run))) => assert_eq!(run, run_id("r2")),
         other => panic!("{other:?}"),
     }
+    assert_eq!(get(&a, "i").await.expect("there").state, Live);
     // A claim that lapsed does not end a run.
     world.pass(std::time::Duration::from_secs(3600)).await;
-    assert!(set(&b, "i", Destroying).await.is_err());
+    assert!(destroy(&b, "i").await.is_err());
     let current = b.claim("r2", Purpose::Drive).await.expect("granted").token;
     b.complete(&current, 1).await.expect("ended");
-    set(&b, "i", Destroying).await.expect("nobody uses it");
-
-    let third = a.accept("r3", "t3").await.token;
-    a.store.create_instance(&third, &instance("i2", "key", None, 1)).await.expect("made");
-    set(&a, "i2", Gone).await.expect("a fact");
+    destroy(&b, "i").await.expect("nobody uses it");
 }
 
 /// Found is the newest that is usable, on this machine or on any.
@@ -149,10 +170,11 @@ pub async fn found_by_key_and_machine(world: World) {
     assert_eq!(find("key3", Some("here")).await.as_deref(), Some("remote"));
     assert_eq!(find("key3", None).await.as_deref(), Some("remote"));
     assert_eq!(find("key", None).await, None);
-    set(&a, "mid", Live).await.expect("set");
-    set(&a, "new", Destroying).await.expect("set");
+    made(&a, "mid").await;
+    destroy(&a, "new").await.expect("begun");
     assert_eq!(find("key", Some("here")).await.as_deref(), Some("mid"));
-    set(&a, "mid", Gone).await.expect("set");
+    destroy(&a, "mid").await.expect("begun");
+    gone(&a, "mid").await;
     assert_eq!(find("key", Some("here")).await.as_deref(), Some("old"));
 }
 
@@ -177,7 +199,7 @@ pub async fn racing_to_use_and_to_destroy(world: World) {
         let (id, user) = (format!("i{round}"), format!("user{round}"));
         let first = a.accept(&id, &id).await.token;
         a.store.create_instance(&first, &instance(&id, "key", None, 1)).await.expect("made");
-        set(&a, &id, Live).await.expect("set");
+        made(&a, &id).await;
         a.complete(&first, 1).await.expect("ended");
         let token = a.accept(&user, &user).await.token;
         let using = tokio::spawn({
@@ -187,12 +209,14 @@ pub async fn racing_to_use_and_to_destroy(world: World) {
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
-        let destroying = set(&b, &id, Destroying).await;
+        let destroying = destroy(&b, &id).await;
         let using = using.await.expect("it ends");
         let bound = a.record(&user).await.instance_id == Some(instance_id(&id));
         match (&using, &destroying) {
-            (Ok(()), Err(InstanceError::InUse { run, .. })) => assert!(bound && *run == run_id(&user)),
-            (Err(InstanceError::Destroying(_)), Ok(())) => assert!(!bound),
+            (Ok(()), Err(ReclaimError::Refused(ReclaimRefusal::InUse(run)))) => {
+                assert!(bound && *run == run_id(&user));
+            }
+            (Err(InstanceError::Destroying(_)), Ok(_)) => assert!(!bound),
             other => panic!("two winners or none: {other:?}"),
         }
     }

@@ -12,7 +12,7 @@ use outlast_core::transcript::Role;
 use crate::conformance::world::{
     Host, LEASE, World, append, completion, instance, instance_id, is_terminal, run_id, said, text_event,
 };
-use crate::{Accept, Accepted, Append, CancelOutcome, ClaimError, Entropy, InstanceState, SystemEntropy};
+use crate::{Accept, Accepted, Append, CancelOutcome, ClaimError, Entropy, SystemEntropy};
 
 /// Begins the work and gives it up after so many steps, whatever has become of it by then.
 async fn given_up<T>(steps: usize, work: impl Future<Output = T>) {
@@ -162,8 +162,8 @@ pub async fn of_an_intent(world: World) {
         assert_eq!(a.store.instance(&wanted.instance_id).await.expect("answered"), Some(wanted.clone()));
         let record = a.record(&run).await;
         assert_eq!((record.phase, record.instance_id), (Phase::Launching, Some(instance_id(&run))));
-        given_up(steps, a.store.set_instance_state(&wanted.instance_id, InstanceState::Live)).await;
-        a.store.set_instance_state(&wanted.instance_id, InstanceState::Live).await.expect("settled");
+        given_up(steps, a.store.instance_created(&wanted.instance_id)).await;
+        a.store.instance_created(&wanted.instance_id).await.expect("settled");
         given_up(steps, a.store.use_instance(&token, &wanted.instance_id)).await;
         a.store.use_instance(&token, &wanted.instance_id).await.expect("settled");
     })
@@ -176,8 +176,9 @@ pub async fn of_a_cancel_and_a_release(world: World) {
     each(&a, async |steps, run| {
         let token = claimed(&world, &a, &run).await;
         let id = run_id(&run);
-        given_up(steps, a.store.request_cancel(&a.tenant, &id, CancelReason::User)).await;
-        let outcome = a.store.request_cancel(&a.tenant, &id, CancelReason::User).await.expect("settled");
+        given_up(steps, a.store.request_cancel(&a.tenant, &id, CancelReason::User, None)).await;
+        let outcome =
+            a.store.request_cancel(&a.tenant, &id, CancelReason::User, None).await.expect("settled");
         assert!(matches!(outcome, CancelOutcome::Recorded(_) | CancelOutcome::AlreadyRequested(_)));
         assert_eq!(a.record(&run).await.cancel_requested.expect("on the record").reason, CancelReason::User);
         given_up(steps, a.store.release(&token)).await;

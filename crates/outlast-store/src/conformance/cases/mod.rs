@@ -12,5 +12,8 @@ pub mod lost_answers;
 pub mod messages;
 pub mod presence;
 pub mod read;
+pub mod reclaim;
 pub mod renew;
+pub mod retain;
 pub mod tenants;
+pub mod watch;

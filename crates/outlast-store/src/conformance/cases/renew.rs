@@ -57,7 +57,7 @@ pub async fn leaves_alone_what_is_not_named(world: World) {
 pub async fn tells_of_cancels(world: World) {
     let (a, b) = (world.host("a").await, world.host("b").await);
     let (r1, r2) = (a.accept("r1", "t1").await.token, a.accept("r2", "t2").await.token);
-    b.store.request_cancel(&b.tenant, &run_id("r2"), CancelReason::Disconnect).await.expect("recorded");
+    b.store.request_cancel(&b.tenant, &run_id("r2"), CancelReason::Disconnect, None).await.expect("recorded");
     let disconnect = Some(CancelReason::Disconnect);
     assert_eq!(
         renewed(&a, &[&r1, &r2]).await,

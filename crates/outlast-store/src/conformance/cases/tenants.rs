@@ -21,7 +21,7 @@ pub async fn see_nothing_of_each_other(world: World) {
     assert_eq!(store.run(tenant, &run).await.expect("answered"), None);
     let read = store.read(tenant, &run, Seq(0), 1, 1).await;
     assert!(matches!(read, Err(ReadError::RunNotFound(_))), "{read:?}");
-    let outcome = store.request_cancel(tenant, &run, CancelReason::User).await.expect("answered");
+    let outcome = store.request_cancel(tenant, &run, CancelReason::User, None).await.expect("answered");
     assert!(matches!(outcome, CancelOutcome::NotFound), "{outcome:?}");
     assert_eq!(store.run_messages(tenant, &run).await.expect("answered"), []);
     let messages = store.thread_messages(tenant, &thread).await.expect("answered");

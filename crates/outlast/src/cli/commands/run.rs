@@ -112,7 +112,7 @@ fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
             let names = names.join(", ");
             return Err(Failure::usage(format!("which agent? Say --agent NAME ({names}), or -- COMMAND…")));
         }
-        (None, command) => LaunchSpec::command(locate(command), config.sandbox_spec()),
+        (None, command) => LaunchSpec::command(locate(command), config.sandbox_spec(None)),
     };
     if args.model.is_some() {
         spec.model.clone_from(&args.model);
@@ -133,7 +133,7 @@ fn start(context: &Context, args: &RunArgs) -> Result<Start, Failure> {
         ThreadId::new(args.thread.clone().unwrap_or_else(|| mint("thread"))).map_err(Failure::usage)?;
     let usual = args.agent.as_ref().and_then(|name| config.agents.get(name)?.on_disconnect);
     let on_disconnect = args.on_disconnect.map(OnDisconnect::from).or(usual).unwrap_or(OnDisconnect::Detach);
-    let ttl = args.detach_ttl.unwrap_or(config.detached_run_ttl);
+    let ttl = args.detach_ttl.unwrap_or(config.reap.detached_run_ttl);
     Ok(Start {
         run_id,
         thread_id,
