@@ -58,6 +58,8 @@ codes! {
     SandboxGone => "sandbox_gone",
     /// The sandbox cannot be reached from here.
     SandboxUnreachable => "sandbox_unreachable",
+    /// The run has ended, and its sandbox could not be destroyed yet.
+    SandboxReclaimFailed => "sandbox_reclaim_failed",
     /// The agent could not be started.
     LaunchFailed => "launch_failed",
     /// A variable that the agent needs is not set where it would be launched.

@@ -1,6 +1,7 @@
 //! One process that may drive runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_agents::Agent;
 use outlast_core::run::{ClaimToken, Purpose, RunRecord};
@@ -10,6 +11,7 @@ use outlast_store::{Claim, ClaimError, Claimed, Ports, Store, StoreError};
 
 use crate::claim::{Claims, Held, renew_for_ever};
 use crate::hold::{Hold, WritesAway};
+use crate::reap::SweepFrom;
 use crate::{Environment, Notices, Options};
 
 /// What a host is made of.
@@ -54,6 +56,7 @@ pub(crate) struct Inner {
     pub(crate) notices: Notices,
     pub(crate) claims: Arc<Claims>,
     pub(crate) writes_away: WritesAway,
+    pub(crate) sweep_from: SweepFrom,
 }
 
 impl Host {
@@ -71,6 +74,7 @@ impl Host {
             notices: config.notices,
             claims: Arc::default(),
             writes_away: WritesAway::default(),
+            sweep_from: SweepFrom::default(),
         });
         tokio::spawn(renew_for_ever(Arc::downgrade(&inner)));
         Host { inner }
@@ -146,14 +150,7 @@ impl Inner {
         purpose: Purpose,
     ) -> Result<(Held, RunRecord), ClaimError> {
         let mut hold = self.hold();
-        let request = Claim {
-            run_id: run_id.clone(),
-            owner: self.owner.clone(),
-            nonce: self.ports.entropy.nonce(),
-            purpose,
-            lease: self.options.lease,
-            detached_for: None,
-        };
+        let request = self.claim_request(run_id, purpose, None);
         loop {
             let asked_at = self.ports.clock.boot_ms();
             match self.store.claim(request.clone()).await {
@@ -167,6 +164,29 @@ impl Inner {
                     return Err(refused);
                 }
             }
+        }
+    }
+
+    /// Claims the run on this condition, or tells why not, without waiting for a store that is away.
+    pub(crate) async fn claim_once(
+        &self,
+        run_id: &RunId,
+        purpose: Purpose,
+        detached_for: Option<Duration>,
+    ) -> Result<(Held, RunRecord), ClaimError> {
+        let asked_at = self.ports.clock.boot_ms();
+        let claimed = self.store.claim(self.claim_request(run_id, purpose, detached_for)).await?;
+        Ok(self.held(claimed, asked_at))
+    }
+
+    fn claim_request(&self, run_id: &RunId, purpose: Purpose, detached_for: Option<Duration>) -> Claim {
+        Claim {
+            run_id: run_id.clone(),
+            owner: self.owner.clone(),
+            nonce: self.ports.entropy.nonce(),
+            purpose,
+            lease: self.options.lease,
+            detached_for,
         }
     }
 

@@ -18,6 +18,10 @@ mod observe;
 mod options;
 mod presence;
 mod probe;
+mod reap;
+mod reclaim;
+mod retain;
+mod side_by_side;
 mod verify;
 mod view;
 
@@ -31,5 +35,12 @@ pub use observe::Observer;
 pub use options::Options;
 pub use presence::Presence;
 pub use probe::RunProbe;
+pub use reap::{
+    Driven, ReapClaim, ReapError, ReapOptions, ReapOutcome, ReapResult, ReapRun, ReapSteps, ShippedSteps,
+};
+pub use reclaim::{
+    Orphan, OrphanState, ReclaimOutcome, ReclaimResult, ReclaimedSandbox, SandboxReclaimFailed, SandboxView,
+};
+pub use retain::{RetainOptions, RetainResult};
 pub use verify::{VerifyError, VerifyReport};
 pub use view::{Seen, Viewer};

@@ -1,6 +1,8 @@
 //! Asking a run's sandbox what it says, without driving the run.
 
+use outlast_core::journal::latch::{Latch, LatchState};
 use outlast_core::run::RunRecord;
+use outlast_sandbox::{EXIT_PROBE_BYTES, RunExit, probe_run_exit};
 use serde::Serialize;
 
 use crate::Host;
@@ -38,17 +40,23 @@ impl Host {
         if self.inner.elsewhere(run).is_some() {
             return RunProbe::Unknown { cause: "its sandbox is on another machine".to_owned() };
         }
-        use outlast_core::journal::latch::{Latch, LatchState};
+        let ask = || probe_run_exit(&**provider, instance, &run.run_id, &run.exit_secret, EXIT_PROBE_BYTES);
+        match ask().await {
+            RunExit::Finished(exit_code) => return RunProbe::Finished { exit_code },
+            RunExit::Unknown { cause } => return RunProbe::Unknown { cause },
+            RunExit::Producing => {}
+        }
         match provider.facts(instance, &run.run_id, &run.exit_secret).await {
             Err(error) => RunProbe::Unknown { cause: error.to_string() },
-            Ok(facts) => match (facts.exit, facts.shim_alive, facts.latch) {
-                _ if !facts.exists => RunProbe::Unknown { cause: "its sandbox is gone".to_owned() },
-                (Some(exit), _, _) => RunProbe::Finished { exit_code: exit.exit },
-                (None, true, _) => RunProbe::Producing,
-                (None, false, LatchState::Free | LatchState::Taken(Latch::Cancelled)) => {
-                    RunProbe::NotLaunched
-                }
-                (None, false, LatchState::Torn | LatchState::Taken(Latch::Launch(_))) => RunProbe::Lost,
+            Ok(facts) => match (facts.shim_alive, facts.latch) {
+                (true, _) => RunProbe::Producing,
+                (false, LatchState::Free | LatchState::Taken(Latch::Cancelled)) => RunProbe::NotLaunched,
+                // Dead, and what it has not said by now it never will: the sentinel may have come after the first look.
+                (false, LatchState::Torn | LatchState::Taken(Latch::Launch(_))) => match ask().await {
+                    RunExit::Finished(exit_code) => RunProbe::Finished { exit_code },
+                    RunExit::Unknown { cause } => RunProbe::Unknown { cause },
+                    RunExit::Producing => RunProbe::Lost,
+                },
             },
         }
     }

@@ -56,9 +56,11 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         C::OffsetAhead => StatusCode::RANGE_NOT_SATISFIABLE,
         C::TooManyRuns => StatusCode::TOO_MANY_REQUESTS,
         C::UnsupportedCapability => StatusCode::NOT_IMPLEMENTED,
-        C::StoreUnavailable | C::Unavailable | C::LaunchEnvMissing | C::SandboxUnreachable => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        C::StoreUnavailable
+        | C::Unavailable
+        | C::LaunchEnvMissing
+        | C::SandboxUnreachable
+        | C::SandboxReclaimFailed => StatusCode::SERVICE_UNAVAILABLE,
         C::JournalTimeout | C::BudgetExceeded => StatusCode::GATEWAY_TIMEOUT,
         C::LaunchFailed
         | C::AgentLost

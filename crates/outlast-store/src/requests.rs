@@ -405,6 +405,4 @@ pub struct StoreStats {
     pub reclaims_failed: u64,
     /// About how many bytes the store takes.
     pub bytes: u64,
-    /// The store's clock, in milliseconds since 1970.
-    pub now: u64,
 }

@@ -191,6 +191,9 @@ pub trait Store: Runs + Log + Instances + Ledger + std::fmt::Debug {
     /// The deployment's id, a UUID made with the store; it labels everything that is created outside.
     async fn deployment_id(&self) -> Result<String, StoreError>;
 
+    /// The store's clock, in milliseconds since 1970: the one that all its times are of.
+    async fn now(&self) -> Result<u64, StoreError>;
+
     /// Numbers for people who watch over the store.
     async fn stats(&self) -> Result<StoreStats, StoreError>;
 

@@ -1,7 +1,7 @@
 //! May this claim be granted?
 
 use crate::run::{CancelReason, Purpose, Status};
-use crate::{Nonce, OwnerId, RunId};
+use crate::{ErrorCode, Nonce, OwnerId, RunId};
 
 /// A lease as the store sees it now, on its own clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +76,20 @@ pub enum ClaimRefusal {
         /// For how many more milliseconds, unless renewed.
         remaining: u64,
     },
+}
+
+impl ClaimRefusal {
+    /// The stable code.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            ClaimRefusal::RunNotFound(_) => ErrorCode::RunNotFound,
+            ClaimRefusal::TerminalRun(_) => ErrorCode::TerminalRun,
+            ClaimRefusal::InterruptedRun => ErrorCode::InterruptedRun,
+            ClaimRefusal::Cancelled(_) => ErrorCode::Cancelled,
+            ClaimRefusal::Superseded => ErrorCode::Superseded,
+            ClaimRefusal::ClaimHeld { .. } => ErrorCode::ClaimHeld,
+        }
+    }
 }
 
 /// Decides.

@@ -35,4 +35,4 @@ pub(crate) use reclaim::{begin_reclaim, end_reclaim, list_instances};
 pub(crate) use record::run;
 pub(crate) use renew::renew;
 pub(crate) use retain::{count_expired, delete_runs, expire_events};
-pub(crate) use stats::stats;
+pub(crate) use stats::{now, stats};

@@ -10,7 +10,7 @@ use crate::failure::Tried;
 const LIVE: &str = "\
 SELECT count(*) FILTER (WHERE since <= now), count(*) FILTER (WHERE NOT driven), \
     count(*) FILTER (WHERE since <= now AND detached_ttl IS NOT NULL AND now - since >= detached_ttl), \
-    max(now - since) FILTER (WHERE since <= now), outlast_now() \
+    max(now - since) FILTER (WHERE since <= now) \
 FROM (\
     SELECT r.detached_ttl, outlast_now() AS now, \
         greatest(r.started_at, (SELECT max(p.until_time) FROM presence p WHERE p.run = r.run)) AS since, \
@@ -26,6 +26,11 @@ const BYTES: &str = "\
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c \
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'";
 
+/// See [`outlast_store::Store::now`].
+pub(crate) async fn now(client: &Client) -> Tried<u64> {
+    number(&client.query_one("SELECT outlast_now()", &[]).await?, 0)
+}
+
 /// See [`outlast_store::Store::stats`].
 pub(crate) async fn stats(client: &Client) -> Tried<StoreStats> {
     let mut stats = StoreStats::default();
@@ -39,7 +44,6 @@ pub(crate) async fn stats(client: &Client) -> Tried<StoreStats> {
     stats.undriven = number(&row, 1)?;
     stats.overdue = number(&row, 2)?;
     stats.oldest_detached = get::<Option<i64>>(&row, 3)?.map(uint);
-    stats.now = number(&row, 4)?;
     let states = "SELECT state, count(*) FROM instances WHERE state <> 'gone' GROUP BY state";
     for row in client.query(states, &[]).await? {
         if let Some(state) = InstanceState::parse(get(&row, 0)?) {

@@ -157,6 +157,11 @@ impl Store for PostgresStore {
         Ok(self.shared.deployment_id.clone())
     }
 
+    async fn now(&self) -> Result<u64, StoreError> {
+        let client = self.shared.reader().await?;
+        sql::now(&client).await.map_err(|failure| failure.told())
+    }
+
     async fn stats(&self) -> Result<StoreStats, StoreError> {
         let client = self.shared.reader().await?;
         sql::stats(&client).await.map_err(|failure| failure.told())

@@ -101,7 +101,7 @@ impl<'h> Driver<'h> {
         }
     }
 
-    async fn finish_unlaunched(&mut self, exit: Exit) -> DriveEnd {
+    pub(super) async fn finish_unlaunched(&mut self, exit: Exit) -> DriveEnd {
         let mut translation = self.translation();
         match self.rebuild_fold().await {
             Ok(()) => self.finish(&mut translation, exit).await,

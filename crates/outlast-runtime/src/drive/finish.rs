@@ -32,6 +32,10 @@ pub(super) enum Exit {
     SandboxGone,
     /// The journal is shorter than what was read of it before.
     Diverged { position: u64, size: u64 },
+    /// Nobody who lives reaches the sandbox.
+    Unreachable,
+    /// It ended, and its journal could not be delivered in time.
+    NoProgress,
 }
 
 /// What the driver saw of the end.
@@ -91,6 +95,16 @@ fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended, cancelled: b
             EndReason::LaunchFailed,
         ),
         Exit::LaunchFailed { message } => failed(ErrorCode::LaunchFailed, message.clone(), EndReason::LaunchFailed),
+        Exit::Unreachable => failed(
+            ErrorCode::SandboxUnreachable,
+            "no live host reaches the run's sandbox, and its time is up".to_owned(),
+            EndReason::SandboxUnreachable,
+        ),
+        Exit::NoProgress => failed(
+            ErrorCode::BudgetExceeded,
+            "the agent has ended, and what it had printed could not be delivered in the time that there is for it".to_owned(),
+            EndReason::BudgetExceeded,
+        ),
         Exit::SandboxGone => failed(
             ErrorCode::SandboxGone,
             "the run's sandbox is gone, and its journal with it".to_owned(),

@@ -4,7 +4,9 @@
 mod driver;
 mod finish;
 mod follow;
+mod give_up;
 mod launch;
 
 pub(crate) use driver::{DriveEnd, Driver};
 pub(crate) use finish::STDERR_TAIL_BYTES;
+pub(crate) use give_up::GivenUp;

@@ -35,6 +35,11 @@ impl<'a> View<'a> {
         if remaining > 0 && self.owners.is_alive(owner) { remaining } else { 0 }
     }
 
+    /// What time it is, in milliseconds since 1970.
+    pub(crate) fn wall(&self) -> u64 {
+        self.wall
+    }
+
     /// Whether the process with this owner id is alive.
     pub(super) fn is_alive(&self, owner: &str) -> bool {
         self.owners.is_alive(owner)

@@ -8,7 +8,7 @@ use crate::failure::Tried;
 
 /// See [`outlast_store::Store::stats`].
 pub(crate) fn stats(view: &View<'_>) -> Tried<StoreStats> {
-    let mut stats = StoreStats { now: view.wall, ..StoreStats::default() };
+    let mut stats = StoreStats::default();
     for status in Status::ALL {
         let count: i64 = view
             .db

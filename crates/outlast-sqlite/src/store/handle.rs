@@ -115,6 +115,10 @@ impl Store for SqliteStore {
         Ok(self.shared.deployment_id.clone())
     }
 
+    async fn now(&self) -> Result<u64, StoreError> {
+        self.view(|view| Ok(view.wall())).await
+    }
+
     async fn stats(&self) -> Result<StoreStats, StoreError> {
         self.view(|view| sql::stats(view)).await
     }

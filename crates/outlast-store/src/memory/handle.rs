@@ -62,10 +62,14 @@ impl Store for MemoryStore {
         Ok(self.deployment_id.to_string())
     }
 
+    async fn now(&self) -> Result<u64, StoreError> {
+        Ok(MemoryStore::now(self).wall)
+    }
+
     async fn stats(&self) -> Result<StoreStats, StoreError> {
-        let now = self.now();
+        let now = MemoryStore::now(self);
         let state = self.lock();
-        let mut stats = StoreStats { now: now.wall, ..StoreStats::default() };
+        let mut stats = StoreStats::default();
         for run in &state.runs {
             *stats.runs.entry(run.record.status.as_str()).or_default() += 1;
             stats.bytes += run.events.iter().map(|event| event.json.len() as u64).sum::<u64>();

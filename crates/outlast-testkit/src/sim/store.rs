@@ -269,6 +269,10 @@ impl Store for SimStore {
         self.inner.deployment_id().await
     }
 
+    async fn now(&self) -> Result<u64, StoreError> {
+        self.way("now", &ALL, true, Store::now(&self.inner)).await
+    }
+
     async fn stats(&self) -> Result<StoreStats, StoreError> {
         self.way("stats", &ALL, true, self.inner.stats()).await
     }
