@@ -8,6 +8,7 @@ pub mod align;
 pub mod canonical;
 mod code;
 pub mod decide;
+pub mod duration;
 pub mod encoding;
 pub mod event;
 pub mod hex;

@@ -1,11 +1,12 @@
 //! What can be typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use outlast_core::run::OnDisconnect;
 
-use crate::config::{Limit, parse_limit};
+use crate::config::{Limit, parse_duration, parse_limit};
 
 /// Runs coding agents so that a run outlasts its terminal, its host and its deploy.
 #[derive(Debug, Parser)]
@@ -57,6 +58,25 @@ pub enum Command {
     Verify(RunArg),
     /// Stop a run: its agent, and every process that the agent started
     Cancel(RunArg),
+    /// Bring runs that nobody watches to their end: the finished are completed, those whose time is up are stopped
+    Reap(ReapArgs),
+    /// Destroy sandboxes whose runs have ended and whose time is up, or that of one run
+    Reclaim {
+        /// Only the sandbox of this run
+        run: Option<String>,
+    },
+    /// Sandboxes: what there is, and what it waits for
+    Sandbox {
+        /// What to do
+        #[command(subcommand)]
+        command: SandboxCommand,
+    },
+    /// Delete what has aged out: events, and where the configuration says so, messages and run records
+    Gc {
+        /// Only say what would go
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Serve runs over HTTP, and keep every run of this data directory driven
     Serve(ServeArgs),
     /// Look at what runs need here, and at what they outlive: one line for each check, exit status 1 on a problem
@@ -147,6 +167,45 @@ pub struct ServeArgs {
     /// defines]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+}
+
+/// Of `reap`.
+#[derive(Debug, Args)]
+pub struct ReapArgs {
+    /// How long any run may go on without a viewer, whatever it was started with
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    pub ttl: Option<Duration>,
+    /// How many runs are driven or ended at most; the next sweep goes on with the others [default: 25, or that of [reap]]
+    #[arg(long, value_name = "N")]
+    pub max_runs: Option<usize>,
+    /// How long a run may make no progress while it is completed, or take to be stopped [default: 30s, or that of [reap]]
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    pub run_budget: Option<Duration>,
+    /// When no further run is begun with
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    pub time_limit: Option<Duration>,
+}
+
+/// Of `sandbox`.
+#[derive(Debug, Subcommand)]
+pub enum SandboxCommand {
+    /// List sandboxes: whose they are, since when, and what they wait for
+    Ls,
+    /// Destroy sandboxes now, whatever their lifecycle says; one that a live run uses is left alone
+    Rm {
+        /// The sandboxes, or enough of the beginning of their ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// List sandboxes of this deployment that no record knows of
+    Orphans {
+        /// Put aside those that are old enough and of which nothing is recorded, and destroy those that were put aside
+        #[arg(long)]
+        destroy: bool,
+        /// How old they must be [default: 1h, or that of [reap]]
+        #[arg(long, value_name = "D", value_parser = parse_duration)]
+        grace: Option<Duration>,
+    },
 }
 
 /// Of `ps`.
