@@ -1,6 +1,7 @@
 //! One process that may drive runs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use outlast_agents::Agent;
@@ -57,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) claims: Arc<Claims>,
     pub(crate) writes_away: WritesAway,
     pub(crate) sweep_from: SweepFrom,
+    /// How many events this process has added to logs.
+    pub(crate) appended: AtomicU64,
 }
 
 impl Host {
@@ -75,6 +78,7 @@ impl Host {
             claims: Arc::default(),
             writes_away: WritesAway::default(),
             sweep_from: SweepFrom::default(),
+            appended: AtomicU64::new(0),
         });
         tokio::spawn(renew_for_ever(Arc::downgrade(&inner)));
         Host { inner }
@@ -93,6 +97,21 @@ impl Host {
     /// Time and randomness.
     pub fn ports(&self) -> &Ports {
         &self.inner.ports
+    }
+
+    /// The machine whose sandboxes it reaches, where its provider's are bound to one.
+    pub fn machine(&self) -> Option<&str> {
+        self.inner.provider.machine()
+    }
+
+    /// How many events this process has added to logs.
+    pub fn appended(&self) -> u64 {
+        self.inner.appended.load(Ordering::Relaxed)
+    }
+
+    /// About how many bytes the journals take that this host reaches.
+    pub async fn journal_bytes(&self) -> Result<u64, outlast_sandbox::ProviderError> {
+        self.inner.provider.journal_bytes().await
     }
 
     /// Whose runs it handles.

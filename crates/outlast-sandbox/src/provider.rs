@@ -89,6 +89,9 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
     /// Everything that there is on this provider's side and that this host reaches, whoever made it.
     async fn list(&self) -> Result<Vec<Found>, ProviderError>;
 
+    /// About how many bytes all journals take.
+    async fn journal_bytes(&self) -> Result<u64, ProviderError>;
+
     /// Puts an instance aside, so that nothing finds it in its place any more and nothing of it is lost. Refused while a
     /// run lives in it.
     async fn quarantine(&self, instance: &InstanceId) -> Result<(), ProviderError>;

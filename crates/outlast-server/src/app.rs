@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::catalog::Catalog;
 use crate::config::ServerConfig;
 use crate::error::{Answer, ApiError};
+use crate::jobs::{Jobs, Outcomes};
 use crate::keep::{Keepers, Viewers};
 use crate::stream::Feeds;
 use crate::until::until;
@@ -22,6 +23,10 @@ pub(crate) struct App {
     pub keepers: Keepers,
     pub viewers: Viewers,
     pub feeds: Feeds,
+    /// How the jobs fare.
+    pub jobs: Jobs,
+    /// What sweeps have done.
+    pub swept: Outcomes,
     /// Whether the server is about to end.
     pub ending: watch::Sender<bool>,
     /// Requests whose answer has not begun.
@@ -57,6 +62,8 @@ impl App {
             host,
             catalog,
             config,
+            jobs: Jobs::default(),
+            swept: Outcomes::default(),
             ending: watch::Sender::new(false),
             answering: watch::Sender::new(0),
             streams: AtomicUsize::new(0),
@@ -76,6 +83,11 @@ impl App {
             return Err(ApiError::new(ErrorCode::Unavailable, "this server is about to end: try again"));
         }
         Ok(answering)
+    }
+
+    /// How many streams are being served.
+    pub fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
     }
 
     /// Returns once every answer that was due has begun.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::guard::Token;
+use crate::jobs::JobsConfig;
 
 /// Everything that may be set.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +14,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// How long things last.
     pub times: Times,
+    /// What is done again and again.
+    pub jobs: JobsConfig,
 }
 
 /// Who may ask.

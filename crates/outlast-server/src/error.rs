@@ -15,13 +15,15 @@ pub(crate) struct ApiError {
     pub message: String,
     /// The run that is in the way, where there is one.
     pub run_id: Option<RunId>,
+    /// Where to go instead, where there is such a place.
+    pub url: Option<String>,
 }
 
 pub(crate) type Answer<T> = Result<T, ApiError>;
 
 impl ApiError {
     pub fn new(code: ErrorCode, message: impl std::fmt::Display) -> Self {
-        ApiError { code, message: message.to_string(), run_id: None }
+        ApiError { code, message: message.to_string(), run_id: None, url: None }
     }
 
     pub fn invalid(message: impl std::fmt::Display) -> Self {
@@ -112,6 +114,9 @@ impl IntoResponse for ApiError {
         let mut error = json!({"code": self.code, "message": self.message});
         if let (Some(run_id), Some(fields)) = (&self.run_id, error.as_object_mut()) {
             fields.insert("runId".to_owned(), json!(run_id));
+        }
+        if let (Some(url), Some(fields)) = (&self.url, error.as_object_mut()) {
+            fields.insert("url".to_owned(), json!(url));
         }
         let mut response = (status(self.code), axum::Json(json!({"error": error}))).into_response();
         let headers = response.headers_mut();

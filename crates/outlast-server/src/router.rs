@@ -55,8 +55,10 @@ fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(v1::cancel))
         .routes(routes!(v1::thread))
         .routes(routes!(v1::thread_events))
+        .routes(routes!(v1::reap, v1::reap_by_get))
         .routes(routes!(v1::health))
         .routes(routes!(v1::ready))
+        .routes(routes!(v1::metrics))
         .routes(routes!(describe))
 }
 

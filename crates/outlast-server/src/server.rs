@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use crate::app::App;
 use crate::catalog::Catalog;
 use crate::config::ServerConfig;
-use crate::keep::adopt_for_ever;
+use crate::jobs::run_for_ever;
 use crate::listen::accept;
 use crate::router::router;
 
@@ -31,14 +31,14 @@ impl Server {
     /// and their sandboxes are left alone.
     pub async fn serve(self, listener: TcpListener, end: impl Future<Output = ()>) {
         let app = self.app;
-        let adopter = tokio::spawn(adopt_for_ever(Arc::clone(&app)));
+        let jobs = tokio::spawn(run_for_ever(Arc::clone(&app)));
         let taking = accept(listener, router(Arc::clone(&app)), Arc::clone(&app), app.ending.subscribe());
         let told = async {
             end.await;
             app.ending.send_replace(true);
         };
         let (connections, ()) = tokio::join!(taking, told);
-        adopter.abort();
+        jobs.abort();
         let clock = Arc::clone(&app.host.ports().clock);
         tokio::join!(app.keepers.hand_over(), async {
             tokio::select! {

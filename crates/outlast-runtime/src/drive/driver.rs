@@ -1,5 +1,7 @@
 //! The driver's state and its fenced writes.
 
+use std::sync::atomic::Ordering;
+
 use outlast_agents::Agent;
 use outlast_core::event::{Chunk, Origin};
 use outlast_core::run::{Cancel, Cursor, Phase, RunRecord};
@@ -175,6 +177,7 @@ impl<'h> Driver<'h> {
                     fail::point("append.after");
                     hold.done();
                     debug_assert_eq!(appended.tail, last);
+                    self.host.appended.fetch_add(append.events.len() as u64, Ordering::Relaxed);
                     self.tail = appended.tail;
                     if let Some(session) = append.agent_session {
                         self.run.agent_session = Some(session);

@@ -117,6 +117,22 @@ impl Layout {
         sync_dir(&self.root).attempting(|| format!("cannot sync {}", self.root.display()))
     }
 
+    /// The sizes of all journals together.
+    pub(super) fn journal_bytes(&self) -> Result<u64, ProviderError> {
+        let attempt = || format!("cannot list {}", self.root.display());
+        let mut bytes = 0;
+        for instance in fs::read_dir(&self.root).attempting(attempt)? {
+            // What goes away while it is looked at takes no room.
+            let Ok(runs) = fs::read_dir(instance.attempting(attempt)?.path().join("runs")) else { continue };
+            for file in runs.flatten() {
+                if file.file_name().as_encoded_bytes().ends_with(files::JOURNAL.as_bytes()) {
+                    bytes += file.metadata().map_or(0, |metadata| metadata.len());
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Everything below the root that is a directory and none of the provider's own files.
     pub(super) fn list(&self) -> Result<Vec<Found>, ProviderError> {
         let attempt = || format!("cannot list {}", self.root.display());

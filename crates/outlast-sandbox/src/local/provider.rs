@@ -198,6 +198,10 @@ impl Provider for LocalProvider {
         self.layout.list()
     }
 
+    async fn journal_bytes(&self) -> Result<u64, ProviderError> {
+        self.layout.journal_bytes()
+    }
+
     async fn quarantine(&self, instance: &InstanceId) -> Result<(), ProviderError> {
         self.layout.quarantine(instance)
     }

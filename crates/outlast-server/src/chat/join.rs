@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use outlast_core::run::RunRecord;
-use outlast_core::{Offset, Seq};
+use outlast_core::{ErrorCode, Offset, Seq};
+use outlast_store::LogEnd;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::app::App;
 use crate::error::{Answer, ApiError};
@@ -33,8 +35,16 @@ pub(crate) async fn place(app: &App, run: &RunRecord, offset: Offset) -> Answer<
         Offset::After(seq) => seq,
         Offset::Now => Seq(run.tail),
     };
-    // Refuses what lies beyond the tail, before a response is begun.
-    app.host.page(&run.run_id, after, 0, 0).await?;
+    // Refuses what lies beyond the tail, or has aged out, before a response is begun.
+    let page = app.host.page(&run.run_id, after, 0, 0).await?;
+    if page.end == LogEnd::Expired {
+        let thread = utf8_percent_encode(run.thread_id.as_str(), NON_ALPHANUMERIC);
+        let gone = ApiError::new(
+            ErrorCode::CursorExpired,
+            "the events of this run have aged out; its thread's messages are there",
+        );
+        return Err(ApiError { url: Some(format!("/api/chat?threadId={thread}")), ..gone });
+    }
     Ok(after)
 }
 

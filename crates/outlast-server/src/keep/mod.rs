@@ -4,6 +4,6 @@ mod adopt;
 mod keepers;
 mod viewers;
 
-pub(crate) use adopt::adopt_for_ever;
+pub(crate) use adopt::adopt;
 pub(crate) use keepers::Keepers;
 pub(crate) use viewers::{Attendance, Viewers};

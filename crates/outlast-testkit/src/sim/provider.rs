@@ -189,6 +189,10 @@ impl Provider for SimProvider {
         Ok(self.world.list().into_iter().map(found).collect())
     }
 
+    async fn journal_bytes(&self) -> Result<u64, ProviderError> {
+        Ok(0)
+    }
+
     async fn quarantine(&self, _: &InstanceId) -> Result<(), ProviderError> {
         self.way().await
     }

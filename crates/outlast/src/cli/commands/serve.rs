@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outlast_core::ErrorCode;
-use outlast_server::{Access, Limits, Server, ServerConfig, Times, Token};
+use outlast_server::{Access, JobsConfig, Limits, Scheduled, Server, ServerConfig, Times, Token};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -14,7 +14,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::say::{print_line, tell};
 use crate::cli::signals::Signals;
-use crate::config::{ConfiguredAgents, ServeConfig};
+use crate::config::{Config, ConfiguredAgents, Limit, ServeConfig, show_duration};
 use crate::doctor;
 
 const LISTEN: &str = "127.0.0.1:7411";
@@ -50,7 +50,10 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<u8, Failure> {
     let agents = ConfiguredAgents::new(context.config.clone(), args.agent.clone());
     announce(context, address, token.is_some(), &agents);
     doctor::warn_at_start(Arc::clone(&local.host().ports().clock));
-    let server = Server::new(local.host().clone(), Arc::new(agents), config(section, token));
+    let jobs = jobs(&context.config);
+    log_times(&context.config);
+    let server =
+        Server::new(local.host().clone(), Arc::new(agents), ServerConfig { jobs, ..config(section, token) });
     let end = async {
         let why = signals.next().await;
         tracing::info!(?why, "ending: no new requests, claims are given back, agents work on");
@@ -94,6 +97,48 @@ fn config(section: &ServeConfig, token: Option<Token>) -> ServerConfig {
             reconnect_grace: section.reconnect_grace.unwrap_or(times.reconnect_grace),
             ..times
         },
+        jobs: JobsConfig::default(),
+    }
+}
+
+/// What the server does again and again.
+fn jobs(config: &Config) -> JobsConfig {
+    let (reap, retention) = (&config.reap, &config.retention);
+    JobsConfig {
+        reap: reap.schedule.then(|| Scheduled { every: reap.interval, options: super::reap::options(reap) }),
+        reclaim: reap
+            .schedule
+            .then_some(Scheduled { every: reap.reclaim_interval, options: reap.orphan_grace }),
+        retain: retention
+            .schedule
+            .then(|| Scheduled { every: retention.interval, options: super::gc::options(retention) }),
+    }
+}
+
+/// Says what will be stopped and deleted when: nobody should have to find that out.
+fn log_times(config: &Config) {
+    let limit = |limit: Limit| limit.duration().map_or_else(|| "never".to_owned(), show_duration);
+    let (reap, retention) = (&config.reap, &config.retention);
+    tracing::info!(
+        detached_run_ttl = limit(reap.detached_run_ttl),
+        interrupted_ttl = limit(reap.interrupted_ttl),
+        sweep = if reap.schedule {
+            format!("every {}", show_duration(reap.interval))
+        } else {
+            "not here".to_owned()
+        },
+        events = limit(retention.events),
+        messages = limit(retention.messages),
+        "what ends when"
+    );
+    if let (true, Limit::For(ttl)) = (reap.schedule, reap.detached_run_ttl)
+        && reap.interval > ttl / 2
+    {
+        tracing::warn!(
+            interval = ?reap.interval, ttl = ?ttl,
+            "the sweep's interval is more than half of the time that runs may go on without a viewer: they may go on for \
+             half as long again; shorten [reap] interval"
+        );
     }
 }
 

@@ -1,0 +1,35 @@
+//! Which jobs there are, and how often.
+
+use std::time::Duration;
+
+use outlast_runtime::{ReapOptions, RetainOptions};
+
+/// The jobs of a server. None: somebody else sees to it, by calling `outlast reap`, `/v1/reap`, `outlast gc`.
+#[derive(Debug, Clone)]
+pub struct JobsConfig {
+    /// The sweep over runs that nobody watches.
+    pub reap: Option<Scheduled<ReapOptions>>,
+    /// Destroying sandboxes that are due, and what is left without a record for as long as the value says.
+    pub reclaim: Option<Scheduled<Duration>>,
+    /// Deleting what has aged out.
+    pub retain: Option<Scheduled<RetainOptions>>,
+}
+
+/// Something that is done every so often.
+#[derive(Debug, Clone)]
+pub struct Scheduled<T> {
+    /// How often, give or take a tenth, so that hosts which were started at once do not stay in step.
+    pub every: Duration,
+    /// How.
+    pub options: T,
+}
+
+impl Default for JobsConfig {
+    fn default() -> Self {
+        JobsConfig {
+            reap: Some(Scheduled { every: Duration::from_secs(60), options: ReapOptions::default() }),
+            reclaim: Some(Scheduled { every: Duration::from_secs(30), options: Duration::from_secs(3600) }),
+            retain: Some(Scheduled { every: Duration::from_secs(3600), options: RetainOptions::default() }),
+        }
+    }
+}
