@@ -9,7 +9,7 @@ use outlast_core::event::{Chunk, Origin};
 use outlast_core::run::{Phase, RunRecord};
 use outlast_core::{ErrorCode, RunId, Seq};
 use outlast_sandbox::{Journal, ProviderError};
-use outlast_store::{ReadError, StoreError, StoredEvent};
+use outlast_store::{LogEnd, ReadError, StoreError, StoredEvent};
 
 use crate::Host;
 use crate::drive::STDERR_TAIL_BYTES;
@@ -45,6 +45,9 @@ pub enum VerifyError {
         /// Where and how.
         diverged: Diverged,
     },
+    /// The log has aged out.
+    #[error("the events of run {0:?} have aged out")]
+    LogExpired(RunId),
     /// The journal is gone, with its sandbox or by itself.
     #[error("the journal of run {0:?} is gone")]
     JournalGone(RunId),
@@ -65,6 +68,7 @@ impl VerifyError {
         match self {
             VerifyError::NotFound(_) => ErrorCode::RunNotFound,
             VerifyError::Diverged { .. } => ErrorCode::ReplayDiverged,
+            VerifyError::LogExpired(_) => ErrorCode::CursorExpired,
             VerifyError::JournalGone(_) => ErrorCode::SandboxGone,
             VerifyError::Unreachable(_) => ErrorCode::SandboxUnreachable,
             VerifyError::UnknownKind(_) => ErrorCode::UnsupportedCapability,
@@ -96,6 +100,9 @@ impl Host {
     /// that lives, what is stored at the beginning is compared.
     pub async fn verify(&self, run_id: &RunId) -> Result<VerifyReport, VerifyError> {
         let run = self.run(run_id).await?.ok_or_else(|| VerifyError::NotFound(run_id.clone()))?;
+        if self.page(run_id, Seq::START, 0, 0).await?.end == LogEnd::Expired {
+            return Err(VerifyError::LogExpired(run_id.clone()));
+        }
         let mut stored = Stored::new(self, &run);
         let mut replay = Replay::open(self, &run).await?;
         let mut alignment = Alignment::default();

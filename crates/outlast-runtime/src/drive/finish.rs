@@ -5,7 +5,7 @@ use outlast_core::ErrorCode;
 use outlast_core::decide::{Ending, end};
 use outlast_core::event::{Chunk, Event, Origin};
 use outlast_core::journal::exit::ExitRecord;
-use outlast_core::run::{EndReason, RunError};
+use outlast_core::run::{CancelReason, EndReason, RunError};
 use outlast_core::transcript::Update;
 use outlast_sandbox::KillOutcome;
 use outlast_store::{Finish, FinishError, NewEvent};
@@ -55,14 +55,21 @@ impl Exit {
     }
 }
 
+/// Exit statuses of an agent that SIGTERM or SIGKILL has ended: what a kill leaves behind.
+const KILLED: [i32; 2] = [128 + 15, 128 + 9];
+
 /// The end that the driver proposes. Pure.
-fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended, cancelled: bool) -> Ending {
+fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended, cancel: Option<CancelReason>) -> Ending {
     let failed =
         |code, message: String, reason| Ending::Failed { error: RunError::new(code, message), reason };
     if let Some(killed) = killed {
         return Ending::Stopped { verified: !matches!(killed, KillOutcome::Unverified { .. }) };
     }
     match exit {
+        // Killed by a predecessor, who did not live to say so. An agent that ended in another way keeps its own end.
+        Exit::Exited { status, .. } if cancel == Some(CancelReason::Ttl) && KILLED.contains(status) => {
+            Ending::Stopped { verified: true }
+        }
         Exit::Exited { record: Some(ExitRecord { cause: Some(cause), .. }), .. } => {
             let reason = match cause.code {
                 ErrorCode::OutputLimit => EndReason::OutputLimit,
@@ -87,7 +94,7 @@ fn ending(exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended, cancelled: b
                 .to_owned(),
             EndReason::AgentLost,
         ),
-        Exit::NeverLaunched if cancelled => Ending::Stopped { verified: true },
+        Exit::NeverLaunched if cancel.is_some() => Ending::Stopped { verified: true },
         // A predecessor took the latch because it could not launch, and did not live to say so.
         Exit::NeverLaunched => failed(
             ErrorCode::LaunchFailed,
@@ -174,7 +181,7 @@ impl Driver<'_> {
     ) -> Finish {
         let Seen { exit, ended, leftovers } = seen;
         let cancel = self.known_cancel().map(|cancel| cancel.reason);
-        let mut ending = ending(exit, self.killed.as_ref(), ended, cancel.is_some());
+        let mut ending = ending(exit, self.killed.as_ref(), ended, cancel);
         if let (Some(cause), Ending::Failed { error, .. }) = (leftovers, &mut ending) {
             error.message.push_str(&format!("; processes of it may still live: {cause}"));
         }
@@ -257,7 +264,10 @@ mod tests {
         let failure = Some(RunError { code: "api_error".into(), message: "m".into() });
         let reported = Ended { failure, ..Ended::default() };
         let reason = |exit: &Exit, killed: Option<&KillOutcome>, ended: &Ended| match ending(
-            exit, killed, ended, true,
+            exit,
+            killed,
+            ended,
+            Some(CancelReason::Ttl),
         ) {
             Ending::Completed => "completed".to_owned(),
             Ending::Failed { error, reason } => format!("{} {reason}", error.code),
@@ -266,7 +276,7 @@ mod tests {
         assert_eq!(reason(&exited(0, None), None, &fine), "completed");
         assert_eq!(reason(&exited(0, None), None, &reported), "api_error agent_failed");
         assert_eq!(
-            reason(&exited(137, Some(ErrorCode::OutputLimit)), None, &reported),
+            reason(&exited(1, Some(ErrorCode::OutputLimit)), None, &reported),
             "output_limit output_limit"
         );
         assert_eq!(
@@ -279,8 +289,12 @@ mod tests {
         let unverified = KillOutcome::Unverified { cause: "c".into() };
         assert_eq!(reason(&exited(0, None), Some(&unverified), &fine), "stopped false");
         assert_eq!(reason(&Exit::NeverLaunched, None, &fine), "stopped true");
+        for status in [143, 137] {
+            assert_eq!(reason(&exited(status, None), None, &reported), "stopped true");
+            assert!(matches!(ending(&exited(status, None), None, &reported, None), Ending::Failed { .. }));
+        }
         assert!(matches!(
-            ending(&Exit::NeverLaunched, None, &fine, false),
+            ending(&Exit::NeverLaunched, None, &fine, None),
             Ending::Failed { reason: EndReason::LaunchFailed, .. }
         ));
     }

@@ -16,6 +16,7 @@ mod names;
 mod output;
 mod postgres;
 mod real_agents;
+mod reaped;
 mod shown;
 mod store;
 mod support;

@@ -3,7 +3,7 @@
 mod access;
 mod again;
 mod beat;
-mod client;
+pub mod client;
 mod cut;
 mod described;
 mod ending;
@@ -16,7 +16,7 @@ mod native;
 mod opening;
 mod presence;
 mod runs;
-mod site;
+pub mod site;
 mod stalled;
 mod stop;
 mod takeover;
