@@ -7,7 +7,7 @@ use outlast_core::event::{EventKind, Origin};
 use outlast_core::run::{ClaimToken, Phase};
 use outlast_store::{Append, AppendError, Appended, NewEvent, StoreError};
 
-use super::context::{Tx, get, int, to_json, uint};
+use super::context::{Tx, Value, get, int, to_json, uint};
 use super::head::Head;
 use super::messages::{Columns, write_messages};
 use crate::failure::{Tried, defect};
@@ -15,21 +15,34 @@ use crate::failure::{Tried, defect};
 /// The whole append in one statement: the update locks the row, and finds it only where the claim, the tail and the
 /// status are as the writer believes; what follows is inserted only where it has. A claim that commits in between makes
 /// the update look at the row anew, so nothing can slip through.
-const AT_ONCE: &str = "\
-WITH head AS (\
-    UPDATE runs SET tail = tail + $6, last_batch = $5, cursor = coalesce($7, cursor), \
-        agent_session = coalesce($8, agent_session) \
-    WHERE run_id = $1 AND epoch = $2 AND lease_nonce = $3 AND tail = $4 AND status IN ('running', 'interrupted') \
-    RETURNING run, tail\
-), added AS (\
-    INSERT INTO events (run, seq, at, origin_byte, origin_index, json) \
-    SELECT head.run, $4 + event.n, outlast_now(), event.byte, event.index, event.json \
-    FROM head, unnest($9::bigint[], $10::integer[], $11::bytea[]) WITH ORDINALITY AS event (byte, index, json, n)\
-), said AS (\
-    INSERT INTO messages (run, ordinal, json) \
-    SELECT head.run, message.ordinal, message.json FROM head, unnest($12::bigint[], $13::text[]) AS message (ordinal, json) \
-    ON CONFLICT (run, ordinal) DO UPDATE SET json = excluded.json\
-) SELECT tail FROM head";
+macro_rules! at_once {
+    ($more:literal) => {
+        concat!(
+            "WITH head AS (\
+                UPDATE runs SET tail = tail + $6, last_batch = $5, cursor = coalesce($7, cursor), \
+                    agent_session = coalesce($8, agent_session) \
+                WHERE run_id = $1 AND epoch = $2 AND lease_nonce = $3 AND tail = $4 \
+                    AND status IN ('running', 'interrupted') \
+                RETURNING run, tail\
+            ), added AS (\
+                INSERT INTO events (run, seq, at, origin_byte, origin_index, json) \
+                SELECT head.run, $4 + event.n, outlast_now(), event.byte, event.index, event.json \
+                FROM head, unnest($9::bigint[], $10::integer[], $11::bytea[]) WITH ORDINALITY AS event (byte, index, json, n)\
+            )",
+            $more,
+            " SELECT tail FROM head"
+        )
+    };
+}
+/// What most appends are. A part of a statement costs PostgreSQL time also where it has nothing to do.
+const EVENTS_AT_ONCE: &str = at_once!("");
+const AT_ONCE: &str = at_once!(
+    ", said AS (\
+        INSERT INTO messages (run, ordinal, json) \
+        SELECT head.run, message.ordinal, message.json FROM head, unnest($12::bigint[], $13::text[]) AS message (ordinal, json) \
+        ON CONFLICT (run, ordinal) DO UPDATE SET json = excluded.json\
+    )"
+);
 
 /// See [`outlast_store::Log::append`]: in one statement. None where something is not as the writer believes, which
 /// [`append`] finds out.
@@ -37,27 +50,29 @@ pub(crate) async fn append_at_once(client: &Client, request: &Append) -> Tried<O
     let token = &request.token;
     let events = Events::of(&request.events);
     let messages = Columns::of(request.messages.iter().map(|(ordinal, message)| (int(ordinal.0), message)))?;
-    let statement = client.prepare_cached(AT_ONCE).await?;
-    let row = client
-        .query_opt(
-            &statement,
-            &[
-                &token.run_id.as_str(),
-                &int(token.epoch),
-                &token.nonce.as_str(),
-                &int(request.expected_tail.0),
-                &request.batch.as_str(),
-                &int(request.events.len() as u64),
-                &request.cursor.as_ref().map(to_json).transpose()?,
-                &session(request),
-                &events.bytes,
-                &events.indexes,
-                &events.json,
-                &messages.ordinals,
-                &messages.json,
-            ],
-        )
-        .await?;
+    let (run_id, nonce, batch) = (token.run_id.as_str(), token.nonce.as_str(), request.batch.as_str());
+    let (epoch, tail, count) =
+        (int(token.epoch), int(request.expected_tail.0), int(request.events.len() as u64));
+    let (cursor, session) = (request.cursor.as_ref().map(to_json).transpose()?, session(request));
+    let values: [Value<'_>; 13] = [
+        &run_id,
+        &epoch,
+        &nonce,
+        &tail,
+        &batch,
+        &count,
+        &cursor,
+        &session,
+        &events.bytes,
+        &events.indexes,
+        &events.json,
+        &messages.ordinals,
+        &messages.json,
+    ];
+    let (sql, values) =
+        if messages.ordinals.is_empty() { (EVENTS_AT_ONCE, &values[..11]) } else { (AT_ONCE, &values[..]) };
+    let statement = client.prepare_cached(sql).await?;
+    let row = client.query_opt(&statement, values).await?;
     row.map(|row| Ok(Appended { tail: Seq(uint(get(&row, 0)?)) })).transpose()
 }
 

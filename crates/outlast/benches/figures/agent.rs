@@ -39,7 +39,7 @@ pub fn run_if_asked() -> bool {
 }
 
 #[allow(clippy::disallowed_methods, reason = "an agent that takes its time")]
-fn wait(micros: u64) {
+pub fn wait(micros: u64) {
     std::thread::sleep(Duration::from_micros(micros));
 }
 

@@ -6,6 +6,7 @@
 mod agent;
 mod http;
 mod machine;
+mod postgres;
 mod process;
 mod report;
 mod store;
@@ -32,6 +33,9 @@ fn main() {
         ("http-memory", http::idle_server),
         ("http-memory", http::idle_viewers),
         ("http-memory", http::stalled_viewers),
+        ("postgres-appends", postgres::appends),
+        ("postgres-fence", postgres::fence),
+        ("postgres-takeover", postgres::takeover),
     ];
     for (name, measure) in figures {
         if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {

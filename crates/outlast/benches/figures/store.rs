@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::core::event::{Event, Origin};
 use outlast::core::run::{ClaimToken, OnDisconnect};
-use outlast::core::{Seq, Tenant};
+use outlast::core::{OwnerId, Seq, Tenant};
 use outlast::store::{Accept, Accepted, Append, Entropy, NewEvent, Store, SystemEntropy};
 use outlast::{Local, LocalOptions, Start};
 
@@ -32,7 +32,7 @@ async fn measure(place: &Place, runs: u32, group: u64, rounds: u64) -> f64 {
     let store = Arc::clone(local.host().store());
     let mut tokens = Vec::new();
     for n in 0..runs {
-        tokens.push(accept(&*store, &local, n).await);
+        tokens.push(accept(&*store, local.owner(), n).await);
     }
     let local_set = tokio::task::LocalSet::new();
     let tasks: Vec<_> = tokens
@@ -61,7 +61,8 @@ async fn measure(place: &Place, runs: u32, group: u64, rounds: u64) -> f64 {
     (u64::from(runs) * rounds * group) as f64 / took.as_secs_f64()
 }
 
-async fn accept(store: &dyn Store, local: &Local, n: u32) -> ClaimToken {
+/// A run of this owner, and the claim to write to it.
+pub async fn accept(store: &dyn Store, owner: &OwnerId, n: u32) -> ClaimToken {
     let start = Start::command(
         format!("run-{n}").parse().expect("id"),
         format!("thread-{n}").parse().expect("id"),
@@ -74,7 +75,7 @@ async fn accept(store: &dyn Store, local: &Local, n: u32) -> ClaimToken {
         thread_chosen: true,
         spec: start.spec,
         digest: String::new(),
-        owner: local.owner().clone(),
+        owner: owner.clone(),
         nonce: SystemEntropy.nonce(),
         lease: Duration::from_secs(600),
         detached_ttl: None,
@@ -88,7 +89,8 @@ async fn accept(store: &dyn Store, local: &Local, n: u32) -> ClaimToken {
     }
 }
 
-fn append(token: &ClaimToken, tail: u64, group: u64) -> Append {
+/// The next so many events.
+pub fn append(token: &ClaimToken, tail: u64, group: u64) -> Append {
     let events = (0..group).map(|n| NewEvent {
         origin: Origin::Journal { byte: tail * 80, index: n as u32 },
         chunk: Event::TextMessageContent {

@@ -1,11 +1,11 @@
 //! The server: what its clients see, and what it takes.
 
-mod client;
+pub mod client;
 mod latency;
 mod memory;
 mod rate;
 mod replay;
-mod served;
+pub mod served;
 
 pub use latency::latency;
 pub use memory::{idle_server, idle_viewers, stalled_viewers};
