@@ -180,8 +180,10 @@ async fn keep(host: &Inner, run_id: &RunId, claimed: Option<(Held, RunRecord)>, 
         if run.status == Status::Interrupted {
             return KeepEnd::Interrupted;
         }
-        if run.driver.is_some() {
-            host.ports.clock.sleep(LOOK).await;
+        if let Some(driver) = &run.driver {
+            // At the latest when its lease ends: then it is either renewed or gone.
+            let rest = Duration::from_millis(driver.lease_remaining.saturating_add(1));
+            host.ports.clock.sleep(LOOK.min(rest)).await;
             continue;
         }
         let purpose = if run.cancel_requested.is_some() { Purpose::End } else { Purpose::Drive };

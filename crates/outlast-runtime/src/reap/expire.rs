@@ -22,7 +22,7 @@ impl Host {
         let host = &self.inner;
         let ttl = match run.status {
             Status::Interrupted => options.interrupted_ttl,
-            _ => options.ttl.or(run.detached_ttl.map(Duration::from_millis)),
+            _ => options.ttl.or_else(|| run.detached_ttl.map(Duration::from_millis)),
         };
         fail::point("reap.cancel.before");
         let outcome = host

@@ -129,5 +129,5 @@ fn every_boxed(
     work: Work,
 ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
     let (ports, jobs) = (app.host.ports().clone(), app.jobs.clone());
-    Box::pin(async move { every(ports, jobs, name, interval, move || work()).await })
+    Box::pin(async move { every(ports, jobs, name, interval, work).await })
 }

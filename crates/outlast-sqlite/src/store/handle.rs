@@ -120,7 +120,7 @@ impl Store for SqliteStore {
     }
 
     async fn stats(&self) -> Result<StoreStats, StoreError> {
-        self.view(|view| sql::stats(view)).await
+        self.view(sql::stats).await
     }
 
     async fn close(&self) {

@@ -87,7 +87,7 @@ impl Runs for SqliteStore {
     }
 
     async fn hosts(&self) -> Result<Vec<HostSeen>, StoreError> {
-        self.view(|view| sql::hosts(view)).await
+        self.view(sql::hosts).await
     }
 
     async fn presence(&self, run_id: &RunId, host: &OwnerId, until: PresenceUntil) -> Result<(), StoreError> {
