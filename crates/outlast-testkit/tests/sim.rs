@@ -30,7 +30,13 @@ fn every_promise_holds_in_every_world() {
         }
     }
     // The worlds are hard enough to show something.
-    for end in ["completed exited", "failed agent_failed", "aborted cancelled", "failed agent_lost"] {
+    for end in [
+        "completed exited",
+        "failed agent_failed",
+        "aborted cancelled",
+        "aborted expired",
+        "failed agent_lost",
+    ] {
         assert!(ends.get(end).is_some_and(|times| *times > 0), "no run ended as {end}: {ends:?}");
     }
 }

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use outlast_core::run::{RunRecord, Status};
 use outlast_core::{OwnerId, RunId, Tenant};
-use outlast_runtime::{Environment, Host, HostConfig, Keeper, Notices, Options, Started};
+use outlast_runtime::{
+    Environment, Host, HostConfig, Keeper, Notices, Options, ReapOptions, ReapOutcome, Started,
+};
 use outlast_store::{ListRuns, Ports};
 use tokio::task::JoinHandle;
 
 use super::clock::HostClock;
 use super::gate::{Gate, Life};
+use super::history::History;
 use super::provider::SimProvider;
 use super::store::SimStore;
 use super::world::World;
@@ -24,11 +27,13 @@ pub(super) struct SimHost {
     pub host: Host,
     kept: Arc<Mutex<BTreeMap<RunId, Keeper>>>,
     adopter: JoinHandle<()>,
+    sweeper: JoinHandle<()>,
 }
 
 impl Drop for SimHost {
     fn drop(&mut self) {
         self.adopter.abort();
+        self.sweeper.abort();
     }
 }
 
@@ -73,7 +78,8 @@ impl SimHost {
         });
         let kept = Arc::<Mutex<BTreeMap<RunId, Keeper>>>::default();
         let adopter = tokio::spawn(adopt(host.clone(), Arc::clone(&kept), gate.clone()));
-        Arc::new(SimHost { name, gate, host, kept, adopter })
+        let sweeper = tokio::spawn(sweep(host.clone(), gate.clone(), world.history.clone(), name.clone()));
+        Arc::new(SimHost { name, gate, host, kept, adopter, sweeper })
     }
 
     pub fn is_running(&self) -> bool {
@@ -92,6 +98,32 @@ impl SimHost {
 
     fn kept(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, Keeper>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a server does: brings runs that nobody watches to their end, and destroys their sandboxes.
+async fn sweep(host: Host, gate: Gate, history: History, name: String) {
+    let options = ReapOptions {
+        max_runs: 3,
+        run_budget: Duration::from_secs(15),
+        time_limit: Some(Duration::from_secs(60)),
+        ..ReapOptions::default()
+    };
+    loop {
+        host.ports().clock.sleep(Duration::from_secs(7)).await;
+        gate.pass().await;
+        let swept = host.reap_detached_runs(&options).await;
+        for run in swept.runs.iter().filter(|run| run.outcome != ReapOutcome::Producing) {
+            history.note(format!("{name} reaped {} {}", run.run_id, run.outcome.as_str()));
+        }
+        gate.pass().await;
+        for sandbox in host.reclaim_due().await.sandboxes {
+            history.note(format!("{name} reclaimed {} {:?}", sandbox.instance_id, sandbox.outcome));
+        }
+        gate.pass().await;
+        for orphan in host.orphans(Duration::from_secs(30), true).await.unwrap_or_default() {
+            history.note(format!("{name} orphan {} {:?}", orphan.instance_id, orphan.state));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sandboxes of the simulated world. They outlive every host.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_core::journal::exit::ExitRecord;
@@ -22,7 +22,8 @@ pub(super) struct Sandboxes {
 #[derive(Debug, Default)]
 struct State {
     instances: BTreeMap<InstanceId, BTreeMap<RunId, Agent>>,
-    destroyed: BTreeSet<InstanceId>,
+    /// Runs whose sandbox was destroyed.
+    destroyed: Vec<(RunId, Agent)>,
     /// What each run's agent is going to do.
     scripts: BTreeMap<RunId, Script>,
 }
@@ -88,27 +89,24 @@ impl Sandboxes {
     }
 
     pub fn exists(&self, instance: &InstanceId) -> bool {
-        self.with(|state| state.instances.contains_key(instance) && !state.destroyed.contains(instance))
+        self.with(|state| state.instances.contains_key(instance))
     }
 
     pub fn list(&self) -> Vec<InstanceId> {
-        self.with(|state| {
-            let there = state.instances.keys().filter(|instance| !state.destroyed.contains(*instance));
-            there.cloned().collect()
-        })
+        self.with(|state| state.instances.keys().cloned().collect())
     }
 
     /// Destroys it; false where a run lives in it. What is checked in the end is kept.
     pub fn destroy(&self, instance: &InstanceId) -> bool {
         let now = self.time.now();
         self.with(|state| {
-            let runs = state.instances.get(instance);
-            let live = runs
-                .is_some_and(|runs| runs.values().any(|agent| agent.now(now).is_some_and(|now| now.alive)));
-            if !live {
-                state.destroyed.insert(instance.clone());
+            let Some(runs) = state.instances.get(instance) else { return true };
+            if runs.values().any(|agent| agent.now(now).is_some_and(|now| now.alive)) {
+                return false;
             }
-            !live
+            let runs = state.instances.remove(instance).unwrap_or_default();
+            state.destroyed.extend(runs);
+            true
         })
     }
 
@@ -218,6 +216,10 @@ impl Sandboxes {
 
     /// Everything that was ever started for the run.
     pub fn agents(&self, run: &RunId) -> Vec<Agent> {
-        self.with(|state| state.instances.values().filter_map(|runs| runs.get(run).cloned()).collect())
+        self.with(|state| {
+            let there = state.instances.values().filter_map(|runs| runs.get(run));
+            let gone = state.destroyed.iter().filter(|(of, _)| of == run).map(|(_, agent)| agent);
+            there.chain(gone).cloned().collect()
+        })
     }
 }

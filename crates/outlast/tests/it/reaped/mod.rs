@@ -11,6 +11,7 @@ mod untouched;
 
 use std::time::Duration;
 
+use outlast::store::{Clock, SystemClock};
 use serde_json::Value;
 
 use crate::support::{Bench, eventually};
@@ -52,7 +53,6 @@ fn filled(path: &std::path::Path) -> bool {
 fn until_detached_for(bench: &Bench, run: &str, time: Duration) {
     eventually("nobody watches", || {
         let since = bench.record(run)["detachedSince"].as_u64()?;
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
-        (now.as_millis() as u64 >= since + time.as_millis() as u64).then_some(())
+        (SystemClock::new().wall_ms() >= since + time.as_millis() as u64).then_some(())
     });
 }
