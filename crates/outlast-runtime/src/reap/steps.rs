@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use outlast_core::ErrorCode;
-use outlast_core::run::RunRecord;
+use outlast_core::run::{ClaimToken, RunRecord};
 
 use crate::claim::Held;
 use crate::drive::DriveEnd;
@@ -53,6 +53,11 @@ impl ReapClaim {
     /// The run as it was claimed.
     pub fn run(&self) -> &RunRecord {
         &self.run
+    }
+
+    /// Proof of the claim, for a drive that writes for itself.
+    pub fn token(&self) -> &ClaimToken {
+        &self.held.token
     }
 
     /// Drives it to its end, as the shipped step does.

@@ -97,7 +97,10 @@ impl Host {
         let Ok(runs) = host.store.list_runs(&query).await else { return };
         let unverified = |run: &&RunRecord| {
             run.instance_id.as_ref() == Some(&instance.instance_id)
-                && run.end_reason == Some(EndReason::CancelledUnverified)
+                && matches!(
+                    run.end_reason,
+                    Some(EndReason::CancelledUnverified | EndReason::SandboxUnreachable)
+                )
         };
         for run in runs.iter().filter(unverified) {
             if let Err(error) = host.provider.kill(&instance.instance_id, &run.run_id, Duration::ZERO).await {

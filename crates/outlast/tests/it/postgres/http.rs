@@ -27,12 +27,21 @@ impl Served {
     }
 
     fn ask(&self, request: &str) -> Option<Value> {
+        serde_json::from_str(&self.body(request)?).ok()
+    }
+
+    /// The numbers of `/metrics`.
+    pub fn metrics(&self) -> Option<String> {
+        self.body(&format!("GET /metrics HTTP/1.0\r\nHost: {}\r\n\r\n", self.address))
+    }
+
+    fn body(&self, request: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("timeout");
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
-        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+        Some(answer.split_once("\r\n\r\n")?.1.to_owned())
     }
 
     /// What is at this path; none where the server does not answer.

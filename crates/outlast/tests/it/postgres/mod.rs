@@ -8,4 +8,5 @@ mod cluster;
 mod hosts;
 mod http;
 mod place;
+mod reaped;
 mod stopped;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{leave, reap, until_detached_for, until_ended};
-use crate::support::{Bench, Proc, eventually, numbered_text};
+use crate::support::{Bench, Proc, eventually, is_stopped, numbered_text};
 
 /// Sandboxes that are due as soon as their run has ended.
 const CONFIG: &str = "[driver]\nlease = \"400ms\"\n[sandbox]\nreuse = \"none\"\n";
@@ -52,21 +53,65 @@ fn check(bench: &Bench) {
     assert!(left.is_empty(), "{left:?}");
 }
 
-#[test]
-fn killed_at_every_step() {
+/// The steps at which to strike.
+fn steps() -> Vec<String> {
     let points = points();
     for needed in
         ["reap.claim.before", "reap.cancel.after", "reclaim.begin.after", "reclaim.destroyed", "finish.after"]
     {
         assert!(points.contains(needed), "{needed} in {points:?}");
     }
-    let points: Vec<String> = points.into_iter().collect();
-    let (one, other) = points.split_at(points.len() / 2);
+    points.into_iter().collect()
+}
+
+/// Strikes at every step, two at a time: they mostly wait.
+fn at_every_step(strike: fn(&str)) {
+    let steps = steps();
+    let (one, other) = steps.split_at(steps.len() / 2);
     std::thread::scope(|scope| {
         for half in [one, other] {
-            scope.spawn(move || half.iter().for_each(|point| killed_at(point)));
+            scope.spawn(move || half.iter().for_each(|point| strike(point)));
         }
     });
+}
+
+#[test]
+fn killed_at_every_step() {
+    at_every_step(killed_at);
+}
+
+#[test]
+fn frozen_at_every_step() {
+    at_every_step(frozen_at);
+}
+
+/// Sweeps and destroys what is due until both runs have ended.
+fn until_ended_by_another(bench: &Bench, point: &str) {
+    eventually(&format!("both have ended after {point}"), || {
+        let result = bench.outlast(["reap", "--json", "--run-budget", "500ms"]);
+        let result: Value = serde_json::from_str(&result.stdout).expect("a result");
+        assert!(result["error"].is_null(), "{result}");
+        bench.outlast(["reclaim", "--json"]);
+        let ended = |run: &str| bench.status(run).is_some_and(|status| status != "running");
+        (ended("done") && ended("late")).then_some(())
+    });
+}
+
+fn frozen_at(point: &str) {
+    let bench = two_runs();
+    let mut command = bench.command(["reap", "--json"]);
+    command.env("OUTLAST_FAILPOINT", format!("{point}=stop"));
+    let frozen = Proc::new(command.spawn().expect("spawn"));
+    eventually("it is frozen", || is_stopped(frozen.pid()).then_some(()));
+    until_ended_by_another(&bench, point);
+    frozen.signal(Signal::CONT);
+    // It changes nothing any more, but may still finish what nobody else could: a sandbox that it was destroying.
+    drop(frozen.finish());
+    eventually(&format!("the sandboxes are gone after {point}"), || {
+        bench.outlast(["reclaim", "--json"]);
+        (bench.outlast(["sandbox", "ls", "--json"]).ok().trim() == "[]").then_some(())
+    });
+    check(&bench);
 }
 
 fn killed_at(point: &str) {
@@ -75,15 +120,10 @@ fn killed_at(point: &str) {
     command.env("OUTLAST_FAILPOINT", format!("{point}=kill"));
     let killed = Proc::new(command.spawn().expect("spawn")).finish();
     assert_eq!(killed.status.code(), None, "{point}: {}", killed.stdout);
-    eventually(&format!("everything is brought to its end after {point}"), || {
-        let result = bench.outlast(["reap", "--json"]);
-        let result: Value = serde_json::from_str(&result.stdout).expect("a result");
-        // What had ended when the sweep died is left to who destroys what is due.
+    until_ended_by_another(&bench, point);
+    eventually(&format!("the sandboxes are gone after {point}"), || {
         bench.outlast(["reclaim", "--json"]);
-        let ended = |run: &str| bench.status(run).is_some_and(|status| status != "running");
-        let gone = bench.outlast(["sandbox", "ls", "--json"]).ok().trim() == "[]";
-        assert!(result["error"].is_null(), "{result}");
-        (ended("done") && ended("late") && gone).then_some(())
+        (bench.outlast(["sandbox", "ls", "--json"]).ok().trim() == "[]").then_some(())
     });
     check(&bench);
     assert_eq!(reap(&bench, &[])["considered"], 0);

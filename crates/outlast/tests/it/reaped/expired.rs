@@ -58,6 +58,34 @@ fn whose_time_counts() {
     }
 }
 
+/// A run that waits for a person is left alone, unless the configuration gives it a time of its own; its end is said to be
+/// that its time was up.
+#[test]
+fn a_run_that_waits_for_a_person() {
+    let bench = Bench::new();
+    leave(&bench, "r", &["--detach-ttl", "1ms"], "echo up; sleep 1000");
+    eventually("its first line", || {
+        let journal = bench.run_file("r", ".ndjson")?;
+        std::fs::metadata(journal).is_ok_and(|file| file.len() > 0).then_some(())
+    });
+    let db = rusqlite::Connection::open(bench.data_dir().join("outlast.db")).expect("the database");
+    db.execute("UPDATE runs SET status = 'interrupted'", []).expect("updated");
+    drop(db);
+    assert_eq!(reap(&bench, &[])["considered"], 0);
+    assert_eq!(bench.record("r")["status"], "interrupted");
+    let config = bench.data_dir().join("outlast.toml");
+    std::fs::write(&config, "[driver]\nlease = \"1500ms\"\n[reap]\ninterrupted_ttl = \"1h\"\n")
+        .expect("configuration");
+    assert_eq!(reap(&bench, &[])["considered"], 0, "not yet");
+    std::fs::write(&config, "[driver]\nlease = \"1500ms\"\n[reap]\ninterrupted_ttl = \"1ms\"\n")
+        .expect("configuration");
+    let result = reap(&bench, &[]);
+    assert_eq!(entry(&result, "r")["outcome"], "expired");
+    let log = bench.check_ended("r");
+    assert_eq!((Bench::text(&log).as_str(), &log[log.len() - 1].json["code"]), ("up\n", &"expired".into()));
+    assert_eq!(bench.shims(), []);
+}
+
 /// Another process drives it: that one is told, and ends it.
 #[test]
 fn it_is_driven_by_another_host() {

@@ -1,0 +1,4 @@
+//! Tests of the runtime that need a world around it.
+
+mod reap;
+mod sim;
