@@ -10,6 +10,7 @@ mod postgres;
 mod process;
 mod report;
 mod store;
+mod sweep;
 mod terminal;
 mod translate;
 
@@ -26,6 +27,8 @@ fn main() {
         ("latency", terminal::latency),
         ("appends", store::appends),
         ("takeover", terminal::takeover),
+        ("sweep", sweep::sweep),
+        ("retention", sweep::retention),
         ("memory", process::memory),
         ("http-latency", http::latency),
         ("http-replay", http::replay),
