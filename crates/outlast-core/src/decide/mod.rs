@@ -8,6 +8,7 @@ mod end;
 mod follow;
 mod orphan;
 mod presence;
+mod prune;
 mod reap;
 mod reclaim;
 
@@ -19,5 +20,6 @@ pub use end::{EndVerdict, Ending, end};
 pub use follow::{Next, SandboxFacts, next, silent};
 pub use orphan::{InstanceRow, OrphanFacts, OrphanStep, orphan};
 pub use presence::detached_since;
+pub use prune::{FilesAge, KeepReason, PruneFacts, PruneRecord, PruneStep, PruneTimes, RunUse, prune};
 pub use reap::{Reach, STALLS, SweepFacts, SweepStep, sweep};
 pub use reclaim::{ReclaimFacts, ReclaimRefusal, reclaim, reclaim_after, reclaim_retry};
