@@ -18,6 +18,7 @@ mod observe;
 mod options;
 mod presence;
 mod probe;
+mod prune;
 mod reap;
 mod reclaim;
 mod retain;
@@ -35,6 +36,7 @@ pub use observe::Observer;
 pub use options::Options;
 pub use presence::Presence;
 pub use probe::RunProbe;
+pub use prune::{PruneFailure, PruneKept, PruneOptions, PruneResult, PruneStage};
 pub use reap::{
     Driven, ReapClaim, ReapError, ReapOptions, ReapOutcome, ReapResult, ReapRun, ReapSteps, ShippedSteps,
 };

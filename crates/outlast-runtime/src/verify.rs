@@ -49,7 +49,10 @@ pub enum VerifyError {
     #[error("the events of run {0:?} have aged out")]
     LogExpired(RunId),
     /// The journal is gone, with its sandbox or by itself.
-    #[error("the journal of run {0:?} is gone")]
+    #[error(
+        "the journal of run {0:?} is gone (pruned, or removed with its sandbox), so there is nothing to hold its log \
+         against; the log itself is not affected"
+    )]
     JournalGone(RunId),
     /// The journal cannot be read from here.
     #[error("the journal cannot be read from here: {0}")]
@@ -222,12 +225,16 @@ impl<'h> Replay<'h> {
     }
 
     async fn read(&mut self) -> Result<(), VerifyError> {
-        let mut events = Vec::new();
         let read = match &mut self.journal {
             Some(journal) => journal.read(self.host.inner.options.read_bytes, Duration::ZERO).await?,
             None => Default::default(),
         };
         let end = JournalEnd { stdout_bytes: read.exit.as_ref().map(|exit| exit.stdout_bytes) };
+        // A launched run's journal was there before its latch.
+        if read.missing && self.run.phase == Phase::Launched {
+            return Err(VerifyError::JournalGone(self.run.run_id.clone()));
+        }
+        let mut events = Vec::new();
         let sentinel = match self.translation.feed(&read.bytes, end, &mut events) {
             Progress::Sentinel { .. } => true,
             Progress::More => {

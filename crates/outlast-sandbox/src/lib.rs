@@ -5,9 +5,13 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[doc(hidden)]
+pub mod fail;
 mod local;
 mod probe;
 mod provider;
+pub mod remote_listing;
+mod run_files;
 
 pub use local::{LocalConfig, LocalProvider, ShimProgram};
 pub use probe::{EXIT_PROBE_BYTES, RunExit, probe_run_exit};
@@ -15,3 +19,4 @@ pub use provider::{
     Found, InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome,
     Provider, ProviderError,
 };
+pub use run_files::{AgeGate, RunFile, RunGroup, RunListing};

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::decide::SandboxFacts;
+use outlast_core::decide::{RunUse, SandboxFacts};
 use outlast_core::journal::exit::ExitRecord;
 use outlast_core::shim::{FenceChoice, OutputLimits};
 use outlast_core::{ExitSecret, InstanceId, RunId};
+
+use crate::RunListing;
 
 /// Makes sandboxes and reaches into them.
 #[async_trait]
@@ -91,6 +93,28 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
 
     /// About how many bytes all journals take.
     async fn journal_bytes(&self) -> Result<u64, ProviderError>;
+
+    /// Every name in the instance's runs directory, with its age on the sandbox's own clock. Read only. Providers that
+    /// cannot look for themselves use [`crate::remote_listing`].
+    async fn run_files(&self, instance: &InstanceId) -> Result<RunListing, ProviderError>;
+
+    /// Who uses the run's files now. A question only, and old as soon as it is answered.
+    async fn run_use(&self, instance: &InstanceId, run: &RunId) -> Result<RunUse, ProviderError>;
+
+    /// Deletes the run's files, and no other's, while nobody uses them; otherwise says who does, and nothing is deleted.
+    /// Repeating it is harmless, and finishes what an interrupted call has left.
+    ///
+    /// Whether the files are useless the caller must know: it asks the store, which grants no claim on a run that has
+    /// ended. What this sees to itself is that nobody is hurt who comes in between:
+    ///
+    /// - It holds the run's lock meanwhile, so there is no shim; and one that waits for the lock finds the latch taken.
+    /// - The launch latch stays for as long as the instance does, and where it is free it is taken first, as for a cancel. A
+    ///   host that was frozen before it started a shim, and thaws after the run has ended and its files are gone, must
+    ///   not find it free: the store's refusal does not reach whoever has asked before.
+    /// - The journal goes first, while no reader has it open: so whoever opens it later finds it [missing](
+    ///   JournalRead::missing), never without the exit that belongs to it. The lock goes last: as long as there is a file
+    ///   beside the latch, the listing shows the run, and the next call removes the rest.
+    async fn remove_run(&self, instance: &InstanceId, run: &RunId) -> Result<RunUse, ProviderError>;
 
     /// Puts an instance aside, so that nothing finds it in its place any more and nothing of it is lost. Refused while a
     /// run lives in it.
@@ -209,4 +233,6 @@ pub struct JournalRead {
     pub size: u64,
     /// The exit file, if it is filled.
     pub exit: Option<ExitRecord>,
+    /// Whether there is no journal: not yet, or not any more. One that was there for this reader stays.
+    pub missing: bool,
 }

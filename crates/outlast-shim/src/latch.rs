@@ -35,8 +35,16 @@ pub(crate) enum TakeError {
 ///
 /// The runs directory does not exist or cannot be written. The latch may then be free.
 pub fn take_cancelled(runs_dir: &Path, enc: &str) -> io::Result<Taking> {
-    let dir = open_dir(runs_dir)?;
-    match take(&dir, enc, &Latch::Cancelled) {
+    take_cancelled_in(open_dir(runs_dir)?, enc)
+}
+
+/// The same in a directory that is open.
+///
+/// # Errors
+///
+/// The runs directory cannot be written. The latch may then be free.
+pub fn take_cancelled_in(runs_dir: impl AsFd, enc: &str) -> io::Result<Taking> {
+    match take(runs_dir, enc, &Latch::Cancelled) {
         Ok(taking) => Ok(taking),
         Err(TakeError::NotTaken(error) | TakeError::Unsafe(error)) => Err(error),
     }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::{Subject, create, destroy, journal, kill, launch};
+use super::{Subject, create, destroy, journal, kill, launch, prune};
 
 /// A case at work.
 pub type Running = Pin<Box<dyn Future<Output = ()>>>;
@@ -62,5 +62,11 @@ pub fn cases() -> Vec<Case> {
         destroy::a_live_run_prevents_it,
         destroy::what_is_put_aside_is_listed_and_can_be_destroyed,
         journal::the_probe_tells_what_is_so,
+        prune::files_are_listed_with_their_ages,
+        prune::one_runs_files_go_and_its_latch_stays,
+        prune::not_under_a_shim,
+        prune::not_under_a_reader,
+        prune::a_latch_that_is_free_is_taken_first,
+        prune::removing_and_launching_race,
     ]
 }

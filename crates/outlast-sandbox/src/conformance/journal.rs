@@ -70,7 +70,7 @@ pub(super) async fn a_missing_journal_is_patience(subject: Arc<dyn Subject>) {
     let mut journal = bench.open(0).await;
     let before = bench.now();
     let read = journal.read(4096, Duration::from_millis(50)).await.expect("read");
-    assert!(read.bytes.is_empty() && read.exit.is_none());
+    assert!(read.bytes.is_empty() && read.exit.is_none() && read.missing);
     assert!(bench.now() - before >= 40, "waits for as long as it was told");
     bench.launch("echo hi").await;
     let mut seen = Vec::new();

@@ -9,6 +9,7 @@ mod destroy;
 mod journal;
 mod kill;
 mod launch;
+mod prune;
 mod subject;
 
 pub use cases::{Case, Running, cases};

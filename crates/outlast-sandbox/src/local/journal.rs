@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,15 +48,28 @@ struct Lazy {
 
 impl Lazy {
     fn get(&mut self) -> io::Result<Option<&File>> {
+        self.get_if(|_| Ok(true))
+    }
+
+    /// The same, where a file that is opened counts only if this holds.
+    fn get_if(&mut self, counts: impl FnOnce(&File) -> io::Result<bool>) -> io::Result<Option<&File>> {
         if self.file.is_none() {
             match File::options().read(true).custom_flags(libc_flags()).open(&self.path) {
-                Ok(file) => self.file = Some(file),
+                Ok(file) => self.file = counts(&file)?.then_some(file),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(self.file.as_ref())
     }
+}
+
+/// Shares the lock that keeps the journal, and with it the run's other files, from being deleted while it is read. A
+/// journal that is being deleted at this moment, or was since it was opened, is none any more. Where the file system knows
+/// no such locks nothing is ever deleted.
+fn share(journal: &File) -> io::Result<bool> {
+    let held = matches!(lock::try_share(journal), Ok(lock::Attempt::Held));
+    Ok(!held && journal.metadata()?.nlink() > 0)
 }
 
 /// Links are not followed, and nothing that an agent could put there makes the open wait.
@@ -75,7 +88,7 @@ impl LocalJournal {
         watch: Option<Watch>,
     ) -> Self {
         let lazy = |suffix| Lazy { path: runs.join(format!("{enc}{suffix}")), file: None };
-        LocalJournal {
+        let mut journal = LocalJournal {
             clock,
             secret,
             watch,
@@ -84,7 +97,10 @@ impl LocalJournal {
             lock: runs.join(format!("{enc}{}", files::LOCK)),
             position,
             known_exit: None,
-        }
+        };
+        // From the opening on, nobody deletes it. What is wrong with it the first read will say.
+        let _ = journal.journal.get_if(share);
+        journal
     }
 
     fn read_now(&mut self, max: usize) -> Result<JournalRead, ProviderError> {
@@ -92,12 +108,12 @@ impl LocalJournal {
         // After the bytes: the shim writes the exit before the sentinel, so bytes that hold any of the sentinel never
         // come without it.
         self.read_exit().attempting(|| "cannot read the run's exit".to_owned())?;
-        Ok(JournalRead { bytes, size, exit: self.known_exit.clone() })
+        Ok(JournalRead { bytes, size, exit: self.known_exit.clone(), missing: self.journal.file.is_none() })
     }
 
     fn read_bytes(&mut self, max: usize) -> io::Result<(Vec<u8>, u64)> {
         let position = self.position;
-        let Some(file) = self.journal.get()? else {
+        let Some(file) = self.journal.get_if(share)? else {
             return Ok((Vec::new(), 0));
         };
         // No more than is there: most reads are of a few lines.
@@ -248,5 +264,30 @@ mod tests {
                 () = async { for _ in 0..100 { tokio::task::yield_now().await } } => {}
             }
         });
+    }
+
+    /// Opened in the middle of a deletion, it is missing, and not a part of itself.
+    #[test]
+    fn what_is_being_deleted_is_missing() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("r.ndjson");
+        std::fs::write(&path, "x\n").expect("journal");
+        let deleter = File::options().write(true).open(&path).expect("open");
+        assert_eq!(lock::try_take(&deleter).expect("lock"), lock::Attempt::Taken);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let secret = ExitSecret::from_bytes([1; 16]);
+        let mut journal = LocalJournal::new(clock, dir.path(), "r", secret, 0, None);
+        let read = journal.read_now(100).expect("read");
+        assert!(read.missing && read.bytes.is_empty(), "{read:?}");
+        // Opened before the name went, and locked after the deleter had left.
+        let opened = File::open(&path).expect("open");
+        std::fs::remove_file(&path).expect("deleted");
+        drop(deleter);
+        assert!(!share(&opened).expect("share"));
+        // A deleter that went away without deleting.
+        std::fs::write(&path, "x\n").expect("journal");
+        let read = journal.read_now(100).expect("read");
+        assert!(!read.missing && read.bytes == b"x\n", "{read:?}");
+        assert!(lock::is_held(&path).expect("held"), "from now on nobody deletes it");
     }
 }

@@ -9,6 +9,7 @@ mod launch;
 mod layout;
 mod machine;
 mod provider;
+mod prune;
 mod watch;
 
 pub use config::{LocalConfig, ShimProgram};

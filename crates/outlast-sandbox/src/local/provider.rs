@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::decide::SandboxFacts;
+use outlast_core::decide::{RunUse, SandboxFacts};
 use outlast_core::journal::exit::ExitRecord;
 use outlast_core::journal::files;
 use outlast_core::journal::latch::{Latch, LatchState};
@@ -18,10 +18,10 @@ use super::errors::{Attempting, NAME, failed};
 use super::journal::LocalJournal;
 use super::layout::Layout;
 use super::watch::Watches;
-use super::{kill, launch, machine};
+use super::{kill, launch, machine, prune};
 use crate::{
     Found, InstancePaths, Journal, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, Provider,
-    ProviderError,
+    ProviderError, RunListing,
 };
 
 /// Sandboxes as directories on this machine.
@@ -200,6 +200,18 @@ impl Provider for LocalProvider {
 
     async fn journal_bytes(&self) -> Result<u64, ProviderError> {
         self.layout.journal_bytes()
+    }
+
+    async fn run_files(&self, instance: &InstanceId) -> Result<RunListing, ProviderError> {
+        prune::list(&self.layout.runs(instance), self.ports.clock.wall_ms())
+    }
+
+    async fn run_use(&self, instance: &InstanceId, run: &RunId) -> Result<RunUse, ProviderError> {
+        prune::in_use(&self.layout.runs(instance), &run.encoded())
+    }
+
+    async fn remove_run(&self, instance: &InstanceId, run: &RunId) -> Result<RunUse, ProviderError> {
+        prune::remove(&self.layout.runs(instance), &self.layout.prompts(instance), &run.encoded())
     }
 
     async fn quarantine(&self, instance: &InstanceId) -> Result<(), ProviderError> {

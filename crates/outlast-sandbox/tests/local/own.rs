@@ -10,6 +10,7 @@ use outlast_core::{ExitSecret, InstanceId, RunId, encoding};
 use outlast_sandbox::conformance::{Subject, census};
 use outlast_sandbox::{
     KillOutcome, LaunchError, LaunchOrder, LaunchOutcome, LocalConfig, LocalProvider, Provider, ShimProgram,
+    remote_listing,
 };
 use outlast_shim::process;
 use outlast_store::{Ports, SystemClock};
@@ -35,6 +36,8 @@ pub fn cases() -> Vec<(&'static str, Run)> {
         ("own::an_interrupted_destroy_is_finished", an_interrupted_destroy_is_finished),
         ("own::a_dropped_launch_is_whole_or_nothing", a_dropped_launch_is_whole_or_nothing),
         ("own::the_secret_is_out_of_reach", the_secret_is_out_of_reach),
+        ("own::the_listing_is_what_a_shell_lists", the_listing_is_what_a_shell_lists),
+        ("own::an_interrupted_removal_is_finished", an_interrupted_removal_is_finished),
     ]
 }
 
@@ -383,6 +386,76 @@ fn the_secret_is_out_of_reach(local: Arc<Local>) {
         }
         if !rustix::process::geteuid().is_root() {
             assert_eq!(bytes, "0", "the keeper's memory is closed");
+        }
+    });
+}
+
+/// The script is what providers use that reach their sandboxes through a shell; here both can be had.
+fn the_listing_is_what_a_shell_lists(local: Arc<Local>) {
+    use std::os::unix::ffi::OsStrExt;
+    block_on(async {
+        let scene = Scene::new(&local).await;
+        scene.launch("touch up").await;
+        let runs = scene.instance_dir().join("runs");
+        for name in [&b"strange\nname"[..], b"\xff\xfe.ndjson", b"it's $(this)", b"-n", b".hidden"] {
+            std::fs::write(runs.join(std::ffi::OsStr::from_bytes(name)), "x").expect("file");
+        }
+        for (name, at) in [("past.err", "@1"), ("future.err", "2040-01-01")] {
+            std::fs::write(runs.join(name), "x").expect("file");
+            let touched = std::process::Command::new("touch").args(["-d", at]).arg(runs.join(name)).status();
+            assert!(touched.expect("touch").success());
+        }
+        let facts = || scene.provider.facts(&scene.instance, &scene.run, &scene.secret);
+        while facts().await.expect("facts").shim_alive {
+            local.ports().clock.sleep(Duration::from_millis(5)).await;
+        }
+        let listing = scene.provider.run_files(&scene.instance).await.expect("listing");
+        for shell in [&["sh"][..], &["busybox", "sh"]] {
+            let mut command = std::process::Command::new(shell[0]);
+            command.args(&shell[1..]).args(["-c", remote_listing::SCRIPT, "sh"]).arg(&runs);
+            let told = remote_listing::parse(&command.output().expect("a shell").stdout);
+            // A shell knows seconds only.
+            let seconds = |listing: &outlast_sandbox::RunListing| -> Vec<(Vec<u8>, u64)> {
+                let second = |at: Option<u64>| at.expect("an age") / 1000;
+                listing.files.iter().map(|file| (file.name.clone(), second(file.mtime))).collect()
+            };
+            assert_eq!(seconds(&told), seconds(&listing), "{shell:?}");
+            assert_eq!((told.age_gate, &told.trouble), (listing.age_gate, &listing.trouble));
+            let (told, own) = (told.now.expect("a clock"), listing.now.expect("a clock"));
+            assert!(told + 2_000 > own && told < own + 60_000, "{told} {own}");
+            assert!(listing.files.len() >= 12, "{listing:?}");
+        }
+    });
+}
+
+/// Whatever an interrupted call has left, the next one finishes, and nobody reads a part of it meanwhile.
+fn an_interrupted_removal_is_finished(local: Arc<Local>) {
+    block_on(async {
+        // The order in which they go.
+        for gone in 1..=4 {
+            let scene = Scene::new(&local).await;
+            scene.launch("echo hi; touch up").await;
+            let facts = || scene.provider.facts(&scene.instance, &scene.run, &scene.secret);
+            while facts().await.expect("facts").shim_alive {
+                local.ports().clock.sleep(Duration::from_millis(5)).await;
+            }
+            let dir = scene.instance_dir();
+            let enc = scene.run.encoded();
+            let order = ["runs/{}.ndjson", "runs/{}.exit", "runs/{}.err", "prompts/{}.prompt"];
+            for name in &order[..gone] {
+                std::fs::remove_file(dir.join(name.replace("{}", &enc))).expect("it was there");
+            }
+            let listed = || scene.provider.run_files(&scene.instance);
+            assert_eq!(listed().await.expect("listing").groups().len(), 1, "the rest is found: {gone}");
+            let mut journal =
+                scene.provider.journal(&scene.instance, &scene.run, &scene.secret, 0).await.expect("journal");
+            assert!(journal.read(100, Duration::ZERO).await.expect("read").missing);
+            let removed = scene.provider.remove_run(&scene.instance, &scene.run).await;
+            assert_eq!(removed.expect("remove"), outlast_core::decide::RunUse::Free);
+            assert_eq!(listed().await.expect("listing").groups(), []);
+            let prompts = std::fs::read_dir(dir.join("prompts")).expect("prompts");
+            assert_eq!(prompts.count(), 0);
+            assert_ne!(scene.kill().await, KillOutcome::NeverStarted, "the latch stays");
         }
     });
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_core::run::{RunRecord, Status};
-use outlast_core::{OwnerId, RunId, Tenant};
+use outlast_core::{OwnerId, RunId};
 use outlast_runtime::{
-    Environment, Host, HostConfig, Keeper, Notices, Options, ReapOptions, ReapOutcome, Started,
+    Environment, Host, HostConfig, Keeper, Notices, Options, PruneOptions, ReapOptions, ReapOutcome, Started,
 };
 use outlast_store::{ListRuns, Ports};
 use tokio::task::JoinHandle;
@@ -28,12 +28,14 @@ pub(super) struct SimHost {
     kept: Arc<Mutex<BTreeMap<RunId, Keeper>>>,
     adopter: JoinHandle<()>,
     sweeper: JoinHandle<()>,
+    pruner: JoinHandle<()>,
 }
 
 impl Drop for SimHost {
     fn drop(&mut self) {
         self.adopter.abort();
         self.sweeper.abort();
+        self.pruner.abort();
     }
 }
 
@@ -53,6 +55,7 @@ impl SimHost {
             gate: gate.clone(),
             dice: dice.fork(),
             trouble: Arc::clone(&world.trouble),
+            broken_lookups: Arc::clone(&world.broken_lookups),
             plan: world.plan.clone(),
             history: world.history.clone(),
         };
@@ -72,14 +75,15 @@ impl SimHost {
             agents: outlast_agents::agent,
             ports,
             environment: Environment::of([]),
-            tenant: Tenant::default(),
+            tenant: world.tenant.clone(),
             options: Options { lease: world.plan.lease, ..Options::default() },
             notices: Notices::new(move |notice| history.note(format!("{who} {notice:?}"))),
         });
         let kept = Arc::<Mutex<BTreeMap<RunId, Keeper>>>::default();
         let adopter = tokio::spawn(adopt(host.clone(), Arc::clone(&kept), gate.clone()));
         let sweeper = tokio::spawn(sweep(host.clone(), gate.clone(), world.history.clone(), name.clone()));
-        Arc::new(SimHost { name, gate, host, kept, adopter, sweeper })
+        let pruner = tokio::spawn(prune(host.clone(), gate.clone()));
+        Arc::new(SimHost { name, gate, host, kept, adopter, sweeper, pruner })
     }
 
     pub fn is_running(&self) -> bool {
@@ -94,6 +98,13 @@ impl SimHost {
         let before = self.kept().insert(run.run_id.clone(), keeper);
         drop(before);
         run
+    }
+
+    /// From now on it ends and deletes nothing by itself.
+    #[cfg(test)]
+    pub fn stop_jobs(&self) {
+        self.sweeper.abort();
+        self.pruner.abort();
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, Keeper>> {
@@ -141,5 +152,15 @@ async fn adopt(host: Host, kept: Arc<Mutex<BTreeMap<RunId, Keeper>>>, gate: Gate
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.entry(run.run_id.clone()).or_insert_with(|| host.keep_run(&run.run_id));
         }
+    }
+}
+
+/// Another thing that a server does: deletes the journals of runs that have ended, as soon as it may, so that whatever
+/// is frozen meanwhile thaws to find none.
+async fn prune(host: Host, gate: Gate) {
+    loop {
+        host.ports().clock.sleep(Duration::from_secs(17)).await;
+        gate.pass().await;
+        host.prune_journals(&PruneOptions { max_deletes: 2, ..PruneOptions::default() }).await;
     }
 }

@@ -8,6 +8,8 @@ mod history;
 mod hosts;
 mod plan;
 mod provider;
+#[cfg(test)]
+mod pruning;
 mod sandboxes;
 mod store;
 mod viewer;

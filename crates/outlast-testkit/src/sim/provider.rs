@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::decide::SandboxFacts;
+use outlast_core::decide::{RunUse, SandboxFacts};
 use outlast_core::{ExitSecret, InstanceId, RunId};
 use outlast_sandbox::{
-    Found, InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder, LaunchOutcome,
-    Provider, ProviderError,
+    AgeGate, Found, InstancePaths, Journal, JournalRead, KillOutcome, LaunchError, LaunchOrder,
+    LaunchOutcome, Provider, ProviderError, RunFile, RunListing,
 };
 
 use super::gate::Gate;
@@ -94,7 +94,7 @@ impl Provider for SimProvider {
         match taken {
             Some(true) => Ok(LaunchOutcome::Taken),
             Some(false) => Ok(LaunchOutcome::TakenBefore),
-            None => Err(ProviderError { provider: "simulated", message: "no such sandbox".to_owned() }),
+            None => Err(no_such_sandbox()),
         }
     }
 
@@ -142,7 +142,8 @@ impl Provider for SimProvider {
         max_bytes: usize,
     ) -> Result<Option<Vec<u8>>, ProviderError> {
         self.way().await?;
-        let journal = self.look(instance, run).map(|look| look.journal);
+        let look = self.look(instance, run).filter(|look| !look.missing);
+        let journal = look.map(|look| look.journal);
         Ok(journal.map(|journal| journal[journal.len().saturating_sub(max_bytes)..].to_vec()))
     }
 
@@ -193,9 +194,39 @@ impl Provider for SimProvider {
         Ok(0)
     }
 
+    async fn run_files(&self, instance: &InstanceId) -> Result<RunListing, ProviderError> {
+        self.way().await?;
+        let files = self.world.files(instance).ok_or_else(no_such_sandbox)?;
+        let age_gate = if self.world.is_ageless() { AgeGate::Unavailable } else { AgeGate::Available };
+        let file = |(name, mtime)| RunFile { name, mtime };
+        Ok(RunListing {
+            files: files.into_iter().map(file).collect(),
+            now: Some(self.world.time.now()),
+            age_gate,
+            trouble: None,
+        })
+    }
+
+    async fn run_use(&self, instance: &InstanceId, run: &RunId) -> Result<RunUse, ProviderError> {
+        self.way().await?;
+        Ok(self.world.run_use(instance, run))
+    }
+
+    async fn remove_run(&self, instance: &InstanceId, run: &RunId) -> Result<RunUse, ProviderError> {
+        self.way().await?;
+        let in_use = self.world.prune(instance, run).ok_or_else(no_such_sandbox)?;
+        // The answer may be lost, too.
+        self.way().await?;
+        Ok(in_use)
+    }
+
     async fn quarantine(&self, _: &InstanceId) -> Result<(), ProviderError> {
         self.way().await
     }
+}
+
+fn no_such_sandbox() -> ProviderError {
+    ProviderError { provider: "simulated", message: "no such sandbox".to_owned() }
 }
 
 #[derive(Debug)]
@@ -213,7 +244,7 @@ impl Journal for SimJournal {
         let mut waited = false;
         loop {
             let Some(look) = self.provider.look(&self.instance, &self.run) else {
-                return Ok(JournalRead::default());
+                return Ok(JournalRead { missing: true, ..JournalRead::default() });
             };
             let rest = look.journal.get(self.position..).unwrap_or_default();
             let size = look.journal.len() as u64;
@@ -222,7 +253,7 @@ impl Journal for SimJournal {
                 let most = rest.len().min(max).min(self.provider.dice.between(1, 400) as usize);
                 let bytes = rest[..most].to_vec();
                 self.position += most;
-                return Ok(JournalRead { bytes, size, exit: look.exit });
+                return Ok(JournalRead { bytes, size, exit: look.exit, missing: look.missing });
             }
             let now = self.provider.world.time.now();
             let next = look.next.map_or(u64::MAX, |next| next.saturating_sub(now));

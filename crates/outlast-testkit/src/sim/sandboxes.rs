@@ -1,11 +1,12 @@
 //! The sandboxes of the simulated world. They outlive every host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use outlast_core::decide::RunUse;
 use outlast_core::journal::exit::ExitRecord;
 use outlast_core::journal::latch::{Fence, Latch, LatchState, LaunchLatch, ProcessId};
-use outlast_core::journal::sentinel;
+use outlast_core::journal::{files, sentinel};
 use outlast_core::{ExitSecret, InstanceId, RunId};
 
 use super::agent::{Done, Now, Script};
@@ -26,6 +27,21 @@ struct State {
     destroyed: Vec<(RunId, Agent)>,
     /// What each run's agent is going to do.
     scripts: BTreeMap<RunId, Script>,
+    /// What is odd in every sandbox.
+    oddities: Oddities,
+}
+
+/// What is odd in every sandbox, for those who look into runs directories.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Oddities {
+    /// Files that no run of this world has made: names, and when they were written.
+    pub strays: Vec<(Vec<u8>, Option<u64>)>,
+    /// Whether no ages are told.
+    pub ageless: bool,
+    /// Runs whose journals somebody has open.
+    pub readers: BTreeSet<RunId>,
+    /// Runs whose files cannot be deleted.
+    pub stuck: BTreeSet<RunId>,
 }
 
 /// A run within a sandbox.
@@ -38,6 +54,8 @@ pub(super) struct Agent {
     done: Done,
     /// How often it was started. More than once is what must never be.
     pub starts: u32,
+    /// Whether its files are deleted, all but the latch.
+    pub pruned: bool,
 }
 
 impl Agent {
@@ -66,6 +84,8 @@ pub(super) struct Look {
     pub journal: Vec<u8>,
     /// When something may have changed next.
     pub next: Option<u64>,
+    /// Whether there is no journal.
+    pub missing: bool,
 }
 
 impl Sandboxes {
@@ -110,6 +130,65 @@ impl Sandboxes {
         })
     }
 
+    /// The files in a sandbox, with the times of their last change; none where there is no such sandbox.
+    pub fn files(&self, instance: &InstanceId) -> Option<Vec<(Vec<u8>, Option<u64>)>> {
+        let now = self.time.now();
+        self.with(|state| {
+            let runs = state.instances.get(instance)?;
+            let mut found = state.oddities.strays.clone();
+            for (run, agent) in runs {
+                let left = if agent.starts == 0 || agent.pruned { &files::ALL[..1] } else { files::ALL };
+                let alive = agent.now(now).is_some_and(|now| now.alive);
+                let at = if alive { now } else { agent.started };
+                let name = |suffix: &&str| (format!("{}{suffix}", run.encoded()).into_bytes(), Some(at));
+                found.extend(left.iter().map(name));
+            }
+            Some(found)
+        })
+    }
+
+    /// What is odd in every sandbox, from now on.
+    #[cfg(test)]
+    pub fn make_odd(&self, change: impl FnOnce(&mut Oddities)) {
+        self.with(|state| change(&mut state.oddities));
+    }
+
+    pub fn is_ageless(&self) -> bool {
+        self.with(|state| state.oddities.ageless)
+    }
+
+    /// Who uses the run's files.
+    pub fn run_use(&self, instance: &InstanceId, run: &RunId) -> RunUse {
+        if self.look(instance, run).is_some_and(|look| look.alive) {
+            return RunUse::Shim;
+        }
+        if self.with(|state| state.oddities.readers.contains(run)) { RunUse::Reader } else { RunUse::Free }
+    }
+
+    /// Deletes a run's files where nobody uses them; none where there is no such sandbox, or it cannot be done.
+    pub fn prune(&self, instance: &InstanceId, run: &RunId) -> Option<RunUse> {
+        let in_use = self.run_use(instance, run);
+        self.with(|state| {
+            let runs = state.instances.get_mut(instance)?;
+            if state.oddities.stuck.contains(run) {
+                return None;
+            }
+            if in_use == RunUse::Free {
+                if let Some(agent) = runs.get_mut(run) {
+                    agent.pruned = true;
+                }
+                state.oddities.strays.retain(|(name, _)| files::run_of(name).as_ref() != Some(run));
+                self.history.note(format!("sandbox prune {run}"));
+            }
+            Some(in_use)
+        })
+    }
+
+    /// Whether the run's files were deleted.
+    pub fn is_pruned(&self, run: &RunId) -> bool {
+        self.agents(run).iter().any(|agent| agent.pruned)
+    }
+
     /// Takes the run's latch, for an agent or for a cancel. False where it was taken before; none where there is no such
     /// sandbox.
     pub fn latch(&self, instance: &InstanceId, run: &RunId, secret: Option<&ExitSecret>) -> Option<bool> {
@@ -137,6 +216,7 @@ impl Sandboxes {
                         script,
                         done: Done::default(),
                         starts: u32::from(secret.is_some()),
+                        pruned: false,
                     };
                     runs.insert(run.clone(), agent);
                     true
@@ -190,6 +270,7 @@ impl Sandboxes {
                     exit: None,
                     journal: Vec::new(),
                     next: None,
+                    missing: true,
                 });
             };
             let look = Look {
@@ -198,8 +279,9 @@ impl Sandboxes {
                 exit: None,
                 journal: Vec::new(),
                 next: None,
+                missing: true,
             };
-            Some(match agent.now(now) {
+            Some(match agent.now(now).filter(|_| !agent.pruned) {
                 None => look,
                 Some(is) => {
                     let exit = agent.exit(&is);
@@ -208,7 +290,7 @@ impl Sandboxes {
                         journal.extend_from_slice(sentinel::block(exit.exit, &agent.secret).as_bytes());
                     }
                     let next = is.alive.then(|| agent.script.next(agent.started, now));
-                    Look { alive: is.alive, exit, journal, next, ..look }
+                    Look { alive: is.alive, exit, journal, next, missing: false, ..look }
                 }
             })
         })

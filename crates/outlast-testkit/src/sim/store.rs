@@ -1,7 +1,8 @@
 //! A host's way to the store.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -30,6 +31,8 @@ pub(super) struct SimStore {
     pub gate: Gate,
     pub dice: Dice,
     pub trouble: Arc<AtomicBool>,
+    /// Runs that cannot be looked up.
+    pub broken_lookups: Arc<Mutex<BTreeSet<RunId>>>,
     pub plan: Plan,
     pub history: History,
 }
@@ -81,6 +84,9 @@ impl Runs for SimStore {
     }
 
     async fn run(&self, tenant: &Tenant, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        if self.broken_lookups.lock().unwrap_or_else(PoisonError::into_inner).contains(run_id) {
+            return Err(StoreError::Unavailable { message: "simulated".to_owned() });
+        }
         self.way("run", run_id, true, self.inner.run(tenant, run_id)).await
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_core::run::{CancelReason, LaunchSpec, Lifecycle, OnDisconnect, Reuse, SandboxSpec};
-use outlast_core::{RunId, ThreadId};
+use outlast_core::{RunId, Tenant, ThreadId};
 use outlast_runtime::Start;
 use outlast_store::{MemoryStore, Ports};
 
@@ -44,6 +44,10 @@ pub(super) struct World {
     pub sandboxes: Arc<Sandboxes>,
     /// Whether store and sandboxes misbehave.
     pub trouble: Arc<AtomicBool>,
+    /// Whose runs new hosts handle.
+    pub tenant: Tenant,
+    /// Runs that the store cannot look up.
+    pub broken_lookups: Arc<Mutex<BTreeSet<RunId>>>,
     hosts: Mutex<Vec<Arc<SimHost>>>,
     /// Runs whose cancel was recorded by a person.
     pub cancelled: Mutex<BTreeSet<RunId>>,
@@ -62,23 +66,7 @@ pub fn simulate(seed: u64, plan: &Plan) -> Outcome {
 }
 
 async fn live(seed: u64, plan: Plan) -> Outcome {
-    let time = Time::begin();
-    let dice = Dice::new(seed);
-    let history = History::new(time);
-    let store_ports = Ports { clock: HostClock::of_the_store(time), entropy: Arc::new(dice.fork()) };
-    let world = Arc::new(World {
-        store: MemoryStore::new(store_ports.clone()),
-        store_ports,
-        sandboxes: Sandboxes::new(time, history.clone()),
-        trouble: Arc::new(AtomicBool::new(true)),
-        hosts: Mutex::default(),
-        cancelled: Mutex::default(),
-        lost: Mutex::default(),
-        plan,
-        time,
-        dice,
-        history,
-    });
+    let world = Arc::new(World::new(seed, plan));
     for n in 0..world.plan.hosts {
         world.add_host(format!("h{n}"));
     }
@@ -115,6 +103,29 @@ async fn live(seed: u64, plan: Plan) -> Outcome {
 }
 
 impl World {
+    /// A world without hosts, in which things go wrong as its plan says.
+    pub fn new(seed: u64, plan: Plan) -> World {
+        let time = Time::begin();
+        let dice = Dice::new(seed);
+        let history = History::new(time);
+        let store_ports = Ports { clock: HostClock::of_the_store(time), entropy: Arc::new(dice.fork()) };
+        World {
+            store: MemoryStore::new(store_ports.clone()),
+            store_ports,
+            sandboxes: Sandboxes::new(time, history.clone()),
+            trouble: Arc::new(AtomicBool::new(true)),
+            tenant: Tenant::default(),
+            broken_lookups: Arc::default(),
+            hosts: Mutex::default(),
+            cancelled: Mutex::default(),
+            lost: Mutex::default(),
+            plan,
+            time,
+            dice,
+            history,
+        }
+    }
+
     fn hosts(&self) -> std::sync::MutexGuard<'_, Vec<Arc<SimHost>>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
