@@ -42,10 +42,10 @@ pub use outlast_core::{ErrorCode, Offset, RunId, Seq, Tenant, ThreadId};
 pub use outlast_postgres as postgres;
 pub use outlast_runtime::{
     CancelError, CancelReport, Driven, Environment, Host, KeepEnd, Keeper, Notice, Notices, Observer,
-    Options, Orphan, OrphanState, Presence, ReapClaim, ReapError, ReapOptions, ReapOutcome, ReapResult,
-    ReapRun, ReapSteps, ReclaimOutcome, ReclaimResult, ReclaimedSandbox, RetainOptions, RetainResult,
-    RunProbe, SandboxReclaimFailed, SandboxView, Seen, ShippedSteps, Start, StartError, Started, VerifyError,
-    VerifyReport, Viewer,
+    Options, Orphan, OrphanState, Presence, PruneFailure, PruneKept, PruneOptions, PruneResult, PruneStage,
+    ReapClaim, ReapError, ReapOptions, ReapOutcome, ReapResult, ReapRun, ReapSteps, ReclaimOutcome,
+    ReclaimResult, ReclaimedSandbox, RetainOptions, RetainResult, RunProbe, SandboxReclaimFailed,
+    SandboxView, Seen, ShippedSteps, Start, StartError, Started, VerifyError, VerifyReport, Viewer,
 };
 pub use outlast_sandbox as sandbox;
 #[cfg(feature = "server")]

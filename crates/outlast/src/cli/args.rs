@@ -77,6 +77,8 @@ pub enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Delete the journals of runs that have ended, in sandboxes that live on
+    Prune(PruneArgs),
     /// Serve runs over HTTP, and keep every run of this data directory driven
     Serve(ServeArgs),
     /// Look at what runs need here, and at what they outlive: one line for each check, exit status 1 on a problem
@@ -206,6 +208,20 @@ pub enum SandboxCommand {
         #[arg(long, value_name = "D", value_parser = parse_duration)]
         grace: Option<Duration>,
     },
+}
+
+/// Of `prune`.
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// How old the files of a run must be that the store does not know (30m, 1h, 7d)
+    #[arg(long, value_name = "D", value_parser = parse_duration, default_value = "1h")]
+    pub orphan_ttl: Duration,
+    /// How many runs' journals to delete at most; the next call goes on
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub max_deletes: usize,
+    /// Say what would be deleted, and delete nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Of `ps`.

@@ -54,6 +54,7 @@ async fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Reclaim { run } => commands::reclaim::reclaim(&context, run.as_deref()).await,
         Command::Sandbox { command } => commands::sandbox::sandbox(&context, &command).await,
         Command::Gc { dry_run } => commands::gc::gc(&context, dry_run).await,
+        Command::Prune(args) => commands::prune::prune(&context, &args).await,
         Command::Serve(args) => commands::serve::serve(&context, &args).await,
         Command::Doctor => commands::doctor::doctor(&context).await,
         Command::Completions { .. } => Ok(0),

@@ -15,6 +15,7 @@ mod killed;
 mod names;
 mod output;
 mod postgres;
+mod pruned;
 mod real_agents;
 mod reaped;
 mod shown;

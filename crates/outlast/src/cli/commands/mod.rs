@@ -6,6 +6,7 @@ pub mod doctor;
 mod follow;
 pub mod gc;
 pub mod logs;
+pub mod prune;
 pub mod ps;
 pub mod reap;
 pub mod reclaim;
