@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_runtime::{ReapOptions, RetainOptions};
+use outlast_runtime::{PruneOptions, ReapOptions, RetainOptions};
 
 /// The jobs of a server. None: somebody else sees to it, by calling `outlast reap`, `/v1/reap`, `outlast gc`.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub struct JobsConfig {
     pub reap: Option<Scheduled<ReapOptions>>,
     /// Destroying sandboxes that are due, and what is left without a record for as long as the value says.
     pub reclaim: Option<Scheduled<Duration>>,
+    /// Deleting journals that are proven to be useless.
+    pub prune: Option<Scheduled<PruneOptions>>,
     /// Deleting what has aged out.
     pub retain: Option<Scheduled<RetainOptions>>,
 }
@@ -29,6 +31,7 @@ impl Default for JobsConfig {
         JobsConfig {
             reap: Some(Scheduled { every: Duration::from_secs(60), options: ReapOptions::default() }),
             reclaim: Some(Scheduled { every: Duration::from_secs(30), options: Duration::from_secs(3600) }),
+            prune: Some(Scheduled { every: Duration::from_secs(3600), options: PruneOptions::default() }),
             retain: Some(Scheduled { every: Duration::from_secs(3600), options: RetainOptions::default() }),
         }
     }

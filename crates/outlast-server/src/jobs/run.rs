@@ -90,6 +90,26 @@ async fn all(app: &Arc<App>) {
             }),
         ));
     }
+    if let Some(scheduled) = config.prune.clone() {
+        let host = host.clone();
+        running.push(job(
+            "prune",
+            scheduled.every,
+            Box::new(move || {
+                let (host, options) = (host.clone(), scheduled.options.clone());
+                Box::pin(async move {
+                    let result = host.prune_journals(&options).await;
+                    if !result.deleted.is_empty() {
+                        tracing::info!(deleted = result.deleted.len(), "pruned journals");
+                    }
+                    match result.failures.first() {
+                        None => Ok(()),
+                        Some(failure) => Err(failure.message.clone()),
+                    }
+                })
+            }),
+        ));
+    }
     if let Some(scheduled) = config.retain.clone() {
         let host = host.clone();
         running.push(job(

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outlast_core::ErrorCode;
+use outlast_runtime::PruneOptions;
 use outlast_server::{Access, JobsConfig, Limits, Scheduled, Server, ServerConfig, Times, Token};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -109,6 +110,10 @@ fn jobs(config: &Config) -> JobsConfig {
         reclaim: reap
             .schedule
             .then_some(Scheduled { every: reap.reclaim_interval, options: reap.orphan_grace }),
+        prune: retention.schedule.then(|| Scheduled {
+            every: retention.interval,
+            options: PruneOptions { keep_journals: retention.keep_journals, ..PruneOptions::default() },
+        }),
         retain: retention
             .schedule
             .then(|| Scheduled { every: retention.interval, options: super::gc::options(retention) }),

@@ -39,7 +39,7 @@ fn each_job_does_its_work() {
         let logs = bench.outlast(["logs", "--json", "done"]);
         logs.stderr.contains("cursor_expired").then_some(())
     });
-    for job in ["announce", "adopt", "reap", "reclaim", "retain"] {
+    for job in ["announce", "adopt", "reap", "reclaim", "prune", "retain"] {
         let line = format!("outlast_job_successes{{job=\"{job}\"}} ");
         eventually(&format!("{job} has succeeded"), || {
             let metrics = server.get("/metrics").text();
