@@ -29,8 +29,8 @@ pub struct Facts {
     /// This machine; none where it has no sandboxes yet.
     pub here: Option<String>,
     pub stats: StoreStats,
-    /// By how much the run is past its time that is so by most.
-    pub latest: Option<u64>,
+    /// By how much each run is past its time that a sweep would stop for that.
+    pub late: Vec<u64>,
     /// None where this machine has no sandboxes yet.
     pub orphans: Option<Result<Vec<Orphan>, String>>,
 }
@@ -106,20 +106,20 @@ async fn of_store(store: &dyn Store, ports: &Ports) -> Result<Facts, StoreError>
     let after = ports.clock.wall_ms();
     let middle = before + after.saturating_sub(before) / 2;
     let hosts = store.hosts().await?.into_iter().map(|seen| seen.machine).collect();
-    let latest = if stats.overdue > 0 { latest(store, now).await? } else { None };
+    let late = if stats.overdue > 0 { late(store, now).await? } else { Vec::new() };
     Ok(Facts {
         ahead: now.cast_signed() - middle.cast_signed(),
         unsure: after.saturating_sub(before).div_ceil(2),
         hosts,
         here: None,
         stats,
-        latest,
+        late,
         orphans: None,
     })
 }
 
-/// By how much the run is past its time that is so by most.
-async fn latest(store: &dyn Store, now: u64) -> Result<Option<u64>, StoreError> {
+/// By how much each run is past its time. The store's count has those that wait for a person as well.
+async fn late(store: &dyn Store, now: u64) -> Result<Vec<u64>, StoreError> {
     let mut query = ListRuns {
         tenant: Tenant::default(),
         statuses: vec![Status::Running],
@@ -127,17 +127,17 @@ async fn latest(store: &dyn Store, now: u64) -> Result<Option<u64>, StoreError> 
         limit: PAGE,
         ..ListRuns::default()
     };
-    let mut latest = None;
+    let mut late = Vec::new();
     loop {
         let page = store.list_runs(&query).await?;
         for run in &page {
             if let (Some(since), Some(ttl)) = (run.detached_since, run.detached_ttl) {
-                latest = latest.max(now.saturating_sub(since).checked_sub(ttl));
+                late.extend(now.saturating_sub(since).checked_sub(ttl));
             }
         }
         query.after = page.last().map(|run| (run.started_at, run.run_id.clone()));
         if page.len() < PAGE {
-            return Ok(latest);
+            return Ok(late);
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn judge(facts: &Facts, reap: &ReapConfig) -> Vec<Check> {
     let mut checks = vec![
         clock(facts.ahead, facts.unsure),
         hosts(&facts.hosts, facts.here.as_deref(), waits),
-        overdue(stats.overdue, facts.latest, reap.interval),
+        overdue(&facts.late, reap.interval),
         undriven(stats.undriven, facts.hosts.len()),
         sandboxes(stats.reclaims_pending, stats.reclaims_failed),
     ];
@@ -80,11 +80,12 @@ fn hosts(machines: &[Option<String>], here: Option<&str>, waits: u64) -> Check {
     }
 }
 
-fn overdue(overdue: u64, latest: Option<u64>, interval: Duration) -> Check {
-    if overdue == 0 {
+/// `late` says by how much each run is past its time, in milliseconds.
+fn overdue(late: &[u64], interval: Duration) -> Check {
+    let overdue = late.len() as u64;
+    let Some(&late) = late.iter().max() else {
         return Check::ok("overdue", "no run has gone on for longer without a viewer than it may");
-    }
-    let late = latest.unwrap_or(0);
+    };
     let have = if overdue == 1 { "has" } else { "have" };
     let finding = format!(
         "{} {have} gone on without a viewer for up to {} longer than they may",
@@ -218,11 +219,11 @@ mod tests {
     #[test]
     fn past_their_time() {
         let minute = Duration::from_secs(60);
-        is(overdue(0, None, minute), Level::Ok, "no run");
-        is(overdue(1, None, minute), Level::Ok, "1 run has");
-        is(overdue(2, Some(120_000), minute), Level::Ok, "2 runs have");
-        is(overdue(2, Some(120_001), minute), Level::Problem, "up to 2 min 0 s longer");
-        assert!(overdue(1, Some(u64::MAX), minute).advice.expect("advice").contains("outlast reap"));
+        is(overdue(&[], minute), Level::Ok, "no run");
+        is(overdue(&[0], minute), Level::Ok, "1 run has");
+        is(overdue(&[120_000, 1], minute), Level::Ok, "2 runs have");
+        is(overdue(&[1, 120_001], minute), Level::Problem, "up to 2 min 0 s longer");
+        assert!(overdue(&[u64::MAX], minute).advice.expect("advice").contains("outlast reap"));
     }
 
     #[test]
