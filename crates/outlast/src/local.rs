@@ -1,7 +1,7 @@
 //! What one machine has: a data directory with local sandboxes, and the durable state in an SQLite file there or in a
 //! PostgreSQL that many hosts share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -114,19 +114,7 @@ impl Local {
             Some((program, args)) => (program, args),
             None => (std::env::current_exe().map_err(OpenError::Program)?, vec![SHIM_COMMAND.to_owned()]),
         };
-        let store: Arc<dyn Store> = match &options.store {
-            StoreChoice::Embedded => {
-                let config = SqliteConfig::new(&options.data_dir, owner.clone(), options.ports.clone());
-                Arc::new(SqliteStore::open(config)?)
-            }
-            #[cfg(feature = "postgres")]
-            StoreChoice::Postgres { url, notifications } => {
-                let mut config =
-                    outlast_postgres::PostgresConfig::new(url.as_str(), owner.clone(), options.ports.clone());
-                config.notifications = *notifications;
-                Arc::new(outlast_postgres::PostgresStore::open(config).await?)
-            }
-        };
+        let store = open_store(&options.store, &options.data_dir, owner.clone(), &options.ports).await?;
         let provider = LocalProvider::new(LocalConfig {
             root: options.data_dir.join("sandboxes"),
             shim: ShimProgram { program, args: args.into_iter().map(Into::into).collect() },
@@ -161,4 +149,24 @@ impl Local {
         let store: Arc<dyn Store> = Arc::clone(self.host.store());
         store.close().await;
     }
+}
+
+/// Opens the durable state alone.
+pub(crate) async fn open_store(
+    choice: &StoreChoice,
+    data_dir: &Path,
+    owner: OwnerId,
+    ports: &Ports,
+) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(match choice {
+        StoreChoice::Embedded => {
+            Arc::new(SqliteStore::open(SqliteConfig::new(data_dir, owner, ports.clone()))?)
+        }
+        #[cfg(feature = "postgres")]
+        StoreChoice::Postgres { url, notifications } => {
+            let mut config = outlast_postgres::PostgresConfig::new(url.as_str(), owner, ports.clone());
+            config.notifications = *notifications;
+            Arc::new(outlast_postgres::PostgresStore::open(config).await?)
+        }
+    })
 }

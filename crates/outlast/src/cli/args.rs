@@ -58,20 +58,28 @@ pub enum Command {
     Verify(RunArg),
     /// Stop a run: its agent, and every process that the agent started
     Cancel(RunArg),
-    /// Bring runs that nobody watches to their end: the finished are completed, those whose time is up are stopped
+    /// Sweep once over the runs that nobody watches: complete the finished, stop those whose time is up
+    ///
+    /// Runs whose agents work and whose time is not up are left alone, and so is what somebody watches. `outlast serve`
+    /// does the same every minute. Exit status 1 if the listing, a run or a sandbox failed.
     Reap(ReapArgs),
-    /// Destroy sandboxes whose runs have ended and whose time is up, or that of one run
+    /// Destroy the sandboxes of ended runs that are due, or that of one run
+    ///
+    /// A sandbox is due some time after its last run has ended ([sandbox] keep_alive). One that a live run uses, and a
+    /// directory of yours, are left alone. `outlast serve` does the same every half minute.
     Reclaim {
-        /// Only the sandbox of this run
+        /// Only the sandbox of this run, if it is due; `outlast sandbox rm` does not wait for that
         run: Option<String>,
     },
-    /// Sandboxes: what there is, and what it waits for
+    /// List sandboxes, destroy them, find those without a record
     Sandbox {
         /// What to do
         #[command(subcommand)]
         command: SandboxCommand,
     },
-    /// Delete what has aged out: events, and where the configuration says so, messages and run records
+    /// Delete what has aged out: events of ended runs, and their messages and records where the configuration says so
+    ///
+    /// Events go 30 days after their run has ended, or when [retention] says. `outlast serve` does the same every hour.
     Gc {
         /// Only say what would go
         #[arg(long)]
@@ -79,9 +87,13 @@ pub enum Command {
     },
     /// Delete the journals of runs that have ended, in sandboxes that live on
     Prune(PruneArgs),
-    /// Serve runs over HTTP, and keep every run of this data directory driven
+    /// Serve runs over HTTP, keep every run of this data directory driven, and see to what nobody watches
+    ///
+    /// It also does what `outlast reap`, `reclaim`, `sandbox orphans --destroy`, `prune` and `gc` do, every so often. SIGTERM and
+    /// Ctrl-C end the server and no run.
     Serve(ServeArgs),
-    /// Look at what runs need here, and at what they outlive: one line for each check, exit status 1 on a problem
+    /// Look at what runs need here, what they outlive and what was left behind: a line for each check, exit status 1 on a
+    /// problem
     Doctor,
     /// Print a completion script
     Completions {
@@ -111,7 +123,8 @@ pub struct RunArgs {
     /// Let live runs of other threads use the same workspace
     #[arg(long, requires = "workspace")]
     pub share_workspace: bool,
-    /// How long the run may go on with nobody attached (30m, 24h, 7d), or none
+    /// How long the run may go on with nobody attached (30m, 24h, 7d), or none; then a sweep stops it [default: 24h, or
+    /// that of [reap]]
     #[arg(long, value_name = "D", value_parser = parse_limit)]
     pub detach_ttl: Option<Limit>,
     /// What happens when the last viewer leaves, by Ctrl-C, SIGTERM or a closed terminal [default: the agent's, else
@@ -174,16 +187,17 @@ pub struct ServeArgs {
 /// Of `reap`.
 #[derive(Debug, Args)]
 pub struct ReapArgs {
-    /// How long any run may go on without a viewer, whatever it was started with
+    /// How long any run may go on without a viewer, in place of its own time
     #[arg(long, value_name = "D", value_parser = parse_duration)]
     pub ttl: Option<Duration>,
-    /// How many runs are driven or ended at most; the next sweep goes on with the others [default: 25, or that of [reap]]
+    /// How many runs are completed or stopped at most; the next sweep goes on with the others [default: 25, or that of
+    /// [reap]]
     #[arg(long, value_name = "N")]
     pub max_runs: Option<usize>,
     /// How long a run may make no progress while it is completed, or take to be stopped [default: 30s, or that of [reap]]
     #[arg(long, value_name = "D", value_parser = parse_duration)]
     pub run_budget: Option<Duration>,
-    /// When no further run is begun with
+    /// After what time no further run is begun with [default: none]
     #[arg(long, value_name = "D", value_parser = parse_duration)]
     pub time_limit: Option<Duration>,
 }
@@ -193,15 +207,15 @@ pub struct ReapArgs {
 pub enum SandboxCommand {
     /// List sandboxes: whose they are, since when, and what they wait for
     Ls,
-    /// Destroy sandboxes now, whatever their lifecycle says; one that a live run uses is left alone
+    /// Destroy sandboxes now, due or not; one that a live run uses is left alone
     Rm {
         /// The sandboxes, or enough of the beginning of their ids
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// List sandboxes of this deployment that no record knows of
+    /// List sandboxes of this deployment that no record knows of, or clear them away
     Orphans {
-        /// Put aside those that are old enough and of which nothing is recorded, and destroy those that were put aside
+        /// Put aside those that are old enough, and destroy those that were put aside that long ago
         #[arg(long)]
         destroy: bool,
         /// How old they must be [default: 1h, or that of [reap]]

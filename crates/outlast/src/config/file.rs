@@ -346,6 +346,16 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_that_is_kept_where_others_are_not() {
+        let config = Config::parse(
+            "[sandbox]\nreuse = \"none\"\n[sandboxes.kept]\nreuse = \"thread\"\nkeep_alive = \"1m\"\n",
+        )
+        .expect("valid");
+        assert_eq!(config.sandbox_spec(None).keep_alive(), Some(0));
+        assert_eq!(config.sandbox_spec(Some("kept")).keep_alive(), Some(60_000));
+    }
+
+    #[test]
     fn mistakes_name_the_nearest() {
         for (text, says) in [
             ("[agents.a]\nkind=\"command\"\nargs=[\"x\"]", "\"argv\""),
@@ -360,6 +370,7 @@ mod tests {
             ("[retention]\nmessages=\"29d\"", "as long as"),
             ("[retention]\nevents=\"none\"\nmessages=\"99d\"", "as long as"),
             ("[sandboxes.a]\nreuse=\"none\"\nkeep_alive=\"1m\"", "sandboxes.a.keep_alive"),
+            ("[sandbox]\nreuse=\"none\"\n[sandboxes.a]\nkeep_alive=\"1m\"", "sandboxes.a.keep_alive"),
             ("[sandboxes.a]\nreuse=\"run\"", "thread"),
             ("[sandboxes.a]\nkeepalive=\"1m\"", "\"keep_alive\""),
             ("[agents.a]\nkind=\"codex\"\nsandbox=\"b\"", "[sandboxes.b]"),

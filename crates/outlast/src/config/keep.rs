@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::run::{Lifecycle, Reuse};
+use outlast_core::run::Reuse;
 use serde::Deserialize;
 
 use super::file::SandboxConfig;
@@ -177,7 +177,7 @@ impl SandboxFile {
         set(&mut config.fence, &key("fence"), self.fence, Ok)?;
         set(&mut config.limits.stdout, &key("max_output"), self.max_output, |t| parse_bytes(&t))?;
         set(&mut config.limits.stderr, &key("max_stderr"), self.max_stderr, |t| parse_bytes(&t))?;
-        let none = self.reuse == Some(Reuse::None);
+        let none = self.reuse.unwrap_or(base.lifecycle.reuse) == Reuse::None;
         if none && self.keep_alive.is_some() {
             return Err(format!(
                 "{}: without reuse a sandbox goes with its run: leave it out",
@@ -185,10 +185,9 @@ impl SandboxFile {
             ));
         }
         set(&mut config.lifecycle.reuse, &key("reuse"), self.reuse, Ok)?;
-        set(&mut config.lifecycle, &key("keep_alive"), self.keep_alive, |text| {
+        set(&mut config.lifecycle.keep_alive, &key("keep_alive"), self.keep_alive, |text| {
             let keep_alive = parse_limit(&text)?.duration();
-            let keep_alive = keep_alive.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-            Ok(Lifecycle { reuse: base.lifecycle.reuse, keep_alive })
+            Ok(keep_alive.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
         })?;
         Ok(config)
     }

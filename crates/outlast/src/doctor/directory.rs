@@ -24,6 +24,8 @@ pub struct DirectoryFacts {
     pub layered: bool,
     /// Free bytes for this user; none where that is not told.
     pub free: Option<u64>,
+    /// All bytes of the file system; none where that is not told.
+    pub size: Option<u64>,
     /// Free inodes; none where that is not told, or there is no such limit.
     pub free_files: Option<u64>,
 }
@@ -41,7 +43,9 @@ pub enum There {
 
 /// Below this a run's journal or the database soon finds the disk full.
 const LITTLE: u64 = 1 << 30;
-const TOO_LITTLE: u64 = 64 << 20;
+const TOO_LITTLE: u64 = 100 << 20;
+/// The same as a part of the file system, in percent.
+const LITTLE_PERCENT: u128 = 5;
 const FEW_FILES: u64 = 1000;
 
 const TMPFS: u64 = 0x0102_1994;
@@ -66,6 +70,10 @@ impl DirectoryFacts {
             in_memory: matches!(kind, TMPFS | RAMFS),
             layered: kind == OVERLAY,
             free: space.as_ref().map(|space| space.f_bavail.saturating_mul(space.f_frsize)),
+            size: space
+                .as_ref()
+                .map(|space| space.f_blocks.saturating_mul(space.f_frsize))
+                .filter(|size| *size > 0),
             free_files: space.as_ref().filter(|space| space.f_files > 0).map(|space| space.f_favail),
             there,
         }
@@ -166,14 +174,16 @@ pub fn judge(facts: &DirectoryFacts, embedded: bool) -> Check {
     match facts.free {
         None => say(Level::Warning, "could not tell how much space is free".to_owned(), None),
         Some(free) => {
-            let (level, advice) = match free {
-                ..TOO_LITTLE => {
-                    (Level::Problem, Some("make room: a full disk holds up every run".to_owned()))
-                }
-                TOO_LITTLE..LITTLE => (Level::Warning, Some("make room: journals and logs grow".to_owned())),
-                LITTLE.. => (Level::Ok, None),
+            let part = facts.size.map(|size| u128::from(free) * 100 / u128::from(size.max(1)));
+            let (level, advice) = if free < TOO_LITTLE {
+                (Level::Problem, Some("make room: a full disk holds up every run".to_owned()))
+            } else if free < LITTLE || part.is_some_and(|part| part < LITTLE_PERCENT) {
+                (Level::Warning, Some("make room: journals and logs grow".to_owned()))
+            } else {
+                (Level::Ok, None)
             };
-            say(level, format!("{} free", show_bytes(free)), advice);
+            let part = part.map_or_else(String::new, |part| format!(" ({part} %)"));
+            say(level, format!("{} free{part}", show_bytes(free)), advice);
         }
     }
     if let Some(files) = facts.free_files.filter(|files| *files < FEW_FILES) {
@@ -201,6 +211,7 @@ mod tests {
             in_memory: false,
             layered: false,
             free: Some(5 << 30),
+            size: Some(50 << 30),
             free_files: Some(1 << 20),
         }
     }
@@ -211,7 +222,7 @@ mod tests {
         let denied = || Err("Permission denied".to_owned());
         let open = There::Directory { owner: 7, mode: 0o40755 };
         for (facts, embedded, level, says) in [
-            (fine(), true, Level::Ok, "/d can be written; 5 GiB free"),
+            (fine(), true, Level::Ok, "/d can be written; 5 GiB free (10 %)"),
             (DirectoryFacts { there: nothing(), ..fine() }, true, Level::Ok, "the first run makes it"),
             (
                 DirectoryFacts { there: nothing(), writable: denied(), ..fine() },
@@ -244,7 +255,9 @@ mod tests {
             (DirectoryFacts { in_memory: true, ..fine() }, true, Level::Warning, "in memory"),
             (DirectoryFacts { layered: true, ..fine() }, true, Level::Warning, "layer"),
             (DirectoryFacts { free: None, ..fine() }, true, Level::Warning, "could not tell"),
-            (DirectoryFacts { free: Some(LITTLE), ..fine() }, true, Level::Ok, "1 GiB free"),
+            (DirectoryFacts { free: Some(LITTLE), size: None, ..fine() }, true, Level::Ok, "1 GiB free"),
+            (DirectoryFacts { size: Some(101 << 30), ..fine() }, true, Level::Warning, "5 GiB free (4 %)"),
+            (DirectoryFacts { size: Some(100 << 30), ..fine() }, true, Level::Ok, "5 GiB free (5 %)"),
             (DirectoryFacts { free: Some(LITTLE - 1), ..fine() }, true, Level::Warning, "free"),
             (DirectoryFacts { free: Some(TOO_LITTLE - 1), ..fine() }, true, Level::Problem, "free"),
             (DirectoryFacts { free_files: Some(3), ..fine() }, true, Level::Warning, "only 3 more files"),

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use outlast_store::Ports;
 
-use super::check::Check;
+use super::check::{Check, Level};
 use super::directory::{self, DirectoryFacts};
+use super::ending::{self, Facts};
 use super::place::Place;
 use super::trial::{self, Trials};
 use super::{agents, fence, machine, memory, store, survival};
@@ -33,6 +34,8 @@ pub async fn examine(subject: Subject<'_>, ports: &Ports) -> Vec<Check> {
     checks.push(fence::fence(config.sandbox.fence, &trials));
     checks.push(fence::separation(place.uid));
     checks.push(machine::check(data_dir));
+    checks.push(ending::sweep(&config.reap));
+    checks.extend(endings(subject, &facts, &checks, ports).await);
     checks.extend(agents::gather(config, &Environment::of_process()).iter().map(agents::judge));
     checks.extend(survival::checks(&*ports.clock, &place));
     checks.push(memory::check());
@@ -47,4 +50,22 @@ async fn trials(facts: &DirectoryFacts, config: &Config, ports: &Ports) -> Resul
     let temporary = std::env::temp_dir();
     let parent = if facts.exists() { &facts.path } else { &temporary };
     trial::run(parent, config.sandbox.fence, ports).await
+}
+
+/// Nothing where the store has been told to be a problem: once is enough.
+async fn endings(
+    subject: Subject<'_>,
+    facts: &DirectoryFacts,
+    checks: &[Check],
+    ports: &Ports,
+) -> Vec<Check> {
+    let reap = &subject.config.reap;
+    if checks.iter().any(|check| check.check == "store" && check.level != Level::Ok) {
+        return Vec::new();
+    }
+    match Facts::gather(subject.store, facts, reap.orphan_grace, ports).await {
+        None => Vec::new(),
+        Some(Ok(facts)) => ending::judge(&facts, reap),
+        Some(Err(error)) => vec![Check::unknown("servers", error)],
+    }
 }

@@ -5,6 +5,7 @@ mod ask;
 mod check;
 mod container;
 mod directory;
+mod ending;
 mod examine;
 mod fence;
 mod machine;

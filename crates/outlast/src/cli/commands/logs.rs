@@ -27,7 +27,10 @@ pub async fn logs(context: &Context, args: &RunArg) -> Result<u8, Failure> {
                 }
             }
             Seen::Expired => {
-                return Err(Failure::new(ErrorCode::CursorExpired, "the run's events have aged out"));
+                return Err(Failure::new(
+                    ErrorCode::CursorExpired,
+                    "the run's events have aged out; `outlast show RUN --messages` has its transcript",
+                ));
             }
             Seen::Closed => break (output.finish().await, false),
             Seen::CaughtUp => break (output.finish().await, true),

@@ -72,7 +72,8 @@ fn waits_for(sandbox: &SandboxView, now: u64) -> String {
             };
             format!("{what}, for {time}")
         }
-        (None, Some(_)) => "being destroyed".to_owned(),
+        (None, Some(_)) if sandbox.state == "destroying" => "being destroyed".to_owned(),
+        (None, Some(_)) => "the next `outlast reclaim`, or a server".to_owned(),
     };
     if let Some(error) = &sandbox.error {
         text.push_str(&format!("; {} failed: {}", sandbox.failed_attempts, printable(error)));

@@ -1,5 +1,6 @@
 //! `outlast doctor`, what `outlast serve` warns of, and the service's unit.
 
+mod ending;
 mod here;
 mod report;
 mod systemd;
