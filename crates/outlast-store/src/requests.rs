@@ -367,7 +367,7 @@ pub struct HostSeen {
     pub owner: OwnerId,
     /// The machine whose sandboxes it reaches.
     pub machine: Option<String>,
-    /// Its version.
+    /// What it is: `serve`, or `reap` for a sweep that somebody else schedules; and its version, after a blank.
     pub version: String,
     /// When it announced itself first, in milliseconds since 1970.
     pub since: u64,

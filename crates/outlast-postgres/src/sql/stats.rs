@@ -9,10 +9,10 @@ use crate::failure::Tried;
 
 const LIVE: &str = "\
 SELECT count(*) FILTER (WHERE since <= now), count(*) FILTER (WHERE NOT driven), \
-    count(*) FILTER (WHERE since <= now AND detached_ttl IS NOT NULL AND now - since >= detached_ttl), \
+    count(*) FILTER (WHERE status = 'running' AND since <= now AND now - since >= detached_ttl), \
     max(now - since) FILTER (WHERE since <= now) \
 FROM (\
-    SELECT r.detached_ttl, outlast_now() AS now, \
+    SELECT r.status, r.detached_ttl, outlast_now() AS now, \
         greatest(r.started_at, (SELECT max(p.until_time) FROM presence p WHERE p.run = r.run)) AS since, \
         r.lease_owner IS NOT NULL AND r.lease_until > outlast_now() AS driven \
     FROM runs r WHERE r.status IN ('running', 'interrupted')\

@@ -33,7 +33,7 @@ async fn all(app: &Arc<App>) {
     let seen = HostSeen {
         owner: host.owner().clone(),
         machine: host.machine().map(str::to_owned),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: concat!("serve ", env!("CARGO_PKG_VERSION")).to_owned(),
         since: 0,
     };
     let mut running: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();

@@ -11,7 +11,7 @@ use outlast_core::run::Status;
 use outlast_runtime::ReapOutcome;
 use outlast_store::InstanceState;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::{Registry, Unit};
@@ -22,6 +22,10 @@ use crate::error::{Answer, ApiError};
 
 type Labels = [(&'static str, &'static str); 1];
 type Numbers = Family<Labels, Gauge<f64, AtomicU64>>;
+type Counts = Family<Labels, Counter>;
+
+/// The label of a job's name. Prometheus itself has one that is called `job`.
+const JOB: &str = "name";
 
 /// Numbers in the form of Prometheus
 ///
@@ -102,12 +106,8 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Answer<Response> {
     gauge(&mut registry, "viewers", "Streams that this process serves", app.streams() as u64);
 
     let swept = app.swept.all();
-    let outcomes: Family<Labels, prometheus_client::metrics::counter::Counter> = Family::default();
-    registry.register(
-        "reaped_runs",
-        "Runs that sweeps of this process have looked at, by outcome",
-        outcomes.clone(),
-    );
+    let outcomes =
+        counts(&mut registry, "reaped_runs", "Runs that sweeps of this process have looked at, by outcome");
     for outcome in ReapOutcome::ALL {
         let count = swept.get(&outcome).copied().unwrap_or(0);
         outcomes.get_or_create(&[("outcome", outcome.as_str())]).inc_by(count);
@@ -131,19 +131,25 @@ fn jobs(app: &App, registry: &mut Registry) {
     );
     let every = numbers_in(registry, "job_interval", "How often a job is done", Unit::Seconds);
     let took = numbers_in(registry, "job_duration", "How long a job took last", Unit::Seconds);
-    let succeeded = numbers(registry, "job_successes", "How often a job has succeeded");
-    let failed = numbers(registry, "job_failures", "How often a job has failed");
+    let succeeded = counts(registry, "job_successes", "How often a job has succeeded");
+    let failed = counts(registry, "job_failures", "How often a job has failed");
     for job in app.jobs.all() {
-        set(&ago, "job", job.name, now.saturating_sub(job.last_success) as f64 / 1000.0);
-        set(&every, "job", job.name, job.every.as_secs_f64());
-        set(&took, "job", job.name, job.took.as_secs_f64());
-        set(&succeeded, "job", job.name, job.succeeded as f64);
-        set(&failed, "job", job.name, job.failed as f64);
+        set(&ago, JOB, job.name, now.saturating_sub(job.last_success) as f64 / 1000.0);
+        set(&every, JOB, job.name, job.every.as_secs_f64());
+        set(&took, JOB, job.name, job.took.as_secs_f64());
+        succeeded.get_or_create(&[(JOB, job.name)]).inc_by(job.succeeded);
+        failed.get_or_create(&[(JOB, job.name)]).inc_by(job.failed);
     }
 }
 
 fn numbers(registry: &mut Registry, name: &str, help: &str) -> Numbers {
     let family = Numbers::default();
+    registry.register(name, help, family.clone());
+    family
+}
+
+fn counts(registry: &mut Registry, name: &str, help: &str) -> Counts {
+    let family = Counts::default();
     registry.register(name, help, family.clone());
     family
 }

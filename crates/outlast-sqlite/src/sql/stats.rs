@@ -20,7 +20,7 @@ pub(crate) fn stats(view: &View<'_>) -> Tried<StoreStats> {
     }
     let mut statement = view.db.prepare_cached(
         "SELECT r.started_at, (SELECT max(p.until) FROM presence p WHERE p.run = r.run), r.detached_ttl, \
-         r.lease_owner, r.lease_boot, r.lease_until FROM runs r WHERE r.status IN ('running', 'interrupted')",
+         r.lease_owner, r.lease_boot, r.lease_until, r.status = 'running' FROM runs r WHERE r.status IN ('running', 'interrupted')",
     )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -35,7 +35,9 @@ pub(crate) fn stats(view: &View<'_>) -> Tried<StoreStats> {
         };
         stats.detached += u64::from(detached_for.is_some());
         stats.undriven += u64::from(!driven);
-        stats.overdue += u64::from(detached_for.zip(ttl.map(uint)).is_some_and(|(time, ttl)| time >= ttl));
+        // A run that waits for a person has a time of its own.
+        let over = detached_for.zip(ttl.map(uint)).is_some_and(|(time, ttl)| time >= ttl);
+        stats.overdue += u64::from(over && row.get::<_, bool>(6)?);
         stats.oldest_detached = stats.oldest_detached.max(detached_for);
     }
     let count = |sql: &str| -> Tried<u64> {

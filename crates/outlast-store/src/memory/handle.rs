@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use async_trait::async_trait;
 use outlast_core::OwnerId;
+use outlast_core::run::Status;
 
 use super::state::{Now, State};
 use crate::{InstanceState, Ports, Signals, Store, StoreError, StoreStats};
@@ -77,7 +78,9 @@ impl Store for MemoryStore {
             stats.detached += u64::from(detached_for.is_some());
             stats.undriven += u64::from(run.is_live() && run.seen(&now).driver.is_none());
             let ttl = run.record.detached_ttl;
-            stats.overdue += u64::from(detached_for.zip(ttl).is_some_and(|(time, ttl)| time >= ttl));
+            // A run that waits for a person has a time of its own.
+            let over = detached_for.zip(ttl).is_some_and(|(time, ttl)| time >= ttl);
+            stats.overdue += u64::from(over && run.record.status == Status::Running);
             stats.oldest_detached = stats.oldest_detached.max(detached_for);
         }
         for instance in state.instances.iter().filter(|instance| instance.state != InstanceState::Gone) {

@@ -57,7 +57,7 @@ pub async fn round(plan: &Plan) -> io::Result<Report> {
     std::fs::create_dir_all(&said)?;
     std::fs::create_dir_all(plan.dir.join("data"))?;
     let configuration = format!(
-        "[driver]\nlease = \"{}ms\"\n[serve]\nagent = \"numbers\"\nheartbeat = \"2s\"\n{}",
+        "[driver]\nlease = \"{}ms\"\n[serve]\nagent = \"numbers\"\nheartbeat = \"2s\"\n[retention]\nkeep_journals = \"1d\"\n{}",
         plan.lease.as_millis(),
         agents::configuration(&said)
     );

@@ -18,6 +18,7 @@ const TABLES: &[(&str, &[&str])] = &[
             "interval",
             "max_runs",
             "run_budget",
+            "reclaim_schedule",
             "reclaim_interval",
             "orphan_grace",
         ],

@@ -27,6 +27,8 @@ pub struct ReapConfig {
     pub max_runs: usize,
     /// How long a run may make no progress while it is finalised, or may take to be ended.
     pub run_budget: Duration,
+    /// Whether `outlast serve` destroys sandboxes by itself.
+    pub reclaim_schedule: bool,
     /// How often sandboxes are looked for that are due to be destroyed.
     pub reclaim_interval: Duration,
     /// How old a sandbox without a record must be before it counts as left behind.
@@ -42,6 +44,7 @@ impl Default for ReapConfig {
             interval: seconds(60),
             max_runs: 25,
             run_budget: seconds(30),
+            reclaim_schedule: true,
             reclaim_interval: seconds(30),
             orphan_grace: seconds(3600),
         }
@@ -83,6 +86,7 @@ pub(super) struct ReapFile {
     interval: Option<String>,
     max_runs: Option<usize>,
     run_budget: Option<String>,
+    reclaim_schedule: Option<bool>,
     reclaim_interval: Option<String>,
     orphan_grace: Option<String>,
 }
@@ -139,6 +143,7 @@ impl ReapFile {
             if n == 0 { Err("at least 1; schedule = false turns the sweep off".to_owned()) } else { Ok(n) }
         })?;
         set(&mut config.run_budget, "reap.run_budget", self.run_budget, interval)?;
+        set(&mut config.reclaim_schedule, "reap.reclaim_schedule", self.reclaim_schedule, Ok)?;
         set(&mut config.reclaim_interval, "reap.reclaim_interval", self.reclaim_interval, interval)?;
         set(&mut config.orphan_grace, "reap.orphan_grace", self.orphan_grace, |t| parse_duration(&t))?;
         Ok(config)

@@ -1,6 +1,9 @@
 //! `outlast reap`.
 
+use std::time::Duration;
+
 use outlast_runtime::{ReapOptions, ReapOutcome, ReapResult, ReapRun};
+use outlast_store::HostSeen;
 
 use crate::cli::args::ReapArgs;
 use crate::cli::context::Context;
@@ -8,6 +11,10 @@ use crate::cli::failure::{FAILED, Failure};
 use crate::cli::render::{printable, printable_text};
 use crate::cli::say::{print_line, tell};
 use crate::config::ReapConfig;
+
+/// For how long a sweep that somebody schedules says that its machine is seen to: longer than any sensible interval between
+/// two of them.
+const COMES_BACK: Duration = Duration::from_secs(900);
 
 pub async fn reap(context: &Context, args: &ReapArgs) -> Result<u8, Failure> {
     if args.max_runs == Some(0) {
@@ -22,7 +29,17 @@ pub async fn reap(context: &Context, args: &ReapArgs) -> Result<u8, Failure> {
         ..usual
     };
     let local = context.open().await?;
-    let result = local.host().reap_detached_runs(&options).await;
+    let host = local.host();
+    // So that no sweep of another machine takes this one's sandboxes for out of reach. Where the store does not answer, the
+    // sweep itself will say so.
+    let seen = HostSeen {
+        owner: host.owner().clone(),
+        machine: host.machine().map(str::to_owned),
+        version: concat!("reap ", env!("CARGO_PKG_VERSION")).to_owned(),
+        since: 0,
+    };
+    let _ = host.store().announce(&seen, COMES_BACK).await;
+    let result = host.reap_detached_runs(&options).await;
     local.close().await;
     if context.json {
         print_line!("{}", serde_json::to_string(&result).unwrap_or_default());

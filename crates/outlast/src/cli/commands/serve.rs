@@ -108,7 +108,7 @@ fn jobs(config: &Config) -> JobsConfig {
     JobsConfig {
         reap: reap.schedule.then(|| Scheduled { every: reap.interval, options: super::reap::options(reap) }),
         reclaim: reap
-            .schedule
+            .reclaim_schedule
             .then_some(Scheduled { every: reap.reclaim_interval, options: reap.orphan_grace }),
         prune: retention.schedule.then(|| Scheduled {
             every: retention.interval,

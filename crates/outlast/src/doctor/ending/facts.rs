@@ -105,7 +105,9 @@ async fn of_store(store: &dyn Store, ports: &Ports) -> Result<Facts, StoreError>
     let now = store.now().await?;
     let after = ports.clock.wall_ms();
     let middle = before + after.saturating_sub(before) / 2;
-    let hosts = store.hosts().await?.into_iter().map(|seen| seen.machine).collect();
+    let hosts = store.hosts().await?.into_iter();
+    // A machine that `outlast reap` sweeps has no server for that.
+    let hosts = hosts.filter(|seen| seen.version.starts_with("serve ")).map(|seen| seen.machine).collect();
     let late = if stats.overdue > 0 { late(store, now).await? } else { Vec::new() };
     Ok(Facts {
         ahead: now.cast_signed() - middle.cast_signed(),

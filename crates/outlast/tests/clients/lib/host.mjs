@@ -35,6 +35,9 @@ export const endServer = () => ask('end')
 /** Starts another server, on the same address. */
 export const startServer = () => ask('start')
 
+/** Lets the events of all runs that have ended age out. */
+export const age = () => ask('age')
+
 /** Starts a server beside it that wants a token: `{url, token}`. */
 export const serverWithToken = () => ask('token')
 

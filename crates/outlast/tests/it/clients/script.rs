@@ -77,6 +77,14 @@ impl Stage {
                 self.start_server();
                 json!(true)
             }
+            "age" => {
+                let config = self.bench.path().join("aged.toml");
+                std::fs::write(&config, "[retention]\nevents = \"0s\"\n").expect("configuration");
+                let config = config.to_str().expect("utf-8");
+                let gone = self.bench.outlast(["--config", config, "gc", "--json"]).ok();
+                assert!(gone.contains("\"more\":false"), "{gone}");
+                json!(true)
+            }
             "token" => {
                 let (url, token) = self.start_server_with_token();
                 json!({"url": url, "token": token})

@@ -70,7 +70,7 @@ fn a_sandbox_that_another_host_reaches() {
     let (here, there) = (bench(&schema.url, true), bench(&schema.url, true));
     let served = Served::start(&here);
     eventually("it has said that it is alive", || {
-        let announced = "outlast_job_successes{job=\"announce\"} 1";
+        let announced = "outlast_job_successes_total{name=\"announce\"} 1";
         served.metrics().filter(|metrics| metrics.contains(announced))
     });
     leave(&here, "late", &["--detach-ttl", "1h"]);

@@ -40,7 +40,7 @@ fn each_job_does_its_work() {
         logs.stderr.contains("cursor_expired").then_some(())
     });
     for job in ["announce", "adopt", "reap", "reclaim", "prune", "retain"] {
-        let line = format!("outlast_job_successes{{job=\"{job}\"}} ");
+        let line = format!("outlast_job_successes_total{{name=\"{job}\"}} ");
         eventually(&format!("{job} has succeeded"), || {
             let metrics = server.get("/metrics").text();
             let found = metrics.lines().find_map(|found| found.strip_prefix(&line))?;
@@ -77,7 +77,7 @@ fn numbers_for_operators() {
     ] {
         assert!(metrics.lines().any(|line| line.starts_with(name)), "{name} in {metrics}");
     }
-    assert!(!metrics.contains("job=\"reap\""), "it is switched off");
+    assert!(!metrics.contains("name=\"reap\""), "it is switched off");
     site.bench.outlast(["cancel", "r"]).ok();
 }
 
@@ -151,7 +151,7 @@ fn a_viewer_who_comes_back() {
     // Longer than it may go on without one.
     let sweeps = || -> f64 {
         let metrics = site.get("/metrics").text();
-        let line = "outlast_job_successes{job=\"reap\"} ";
+        let line = "outlast_job_successes_total{name=\"reap\"} ";
         metrics
             .lines()
             .find_map(|found| found.strip_prefix(line))
