@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// The duration in whole milliseconds, as records hold it.
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Reads `90s`, `30m`, `24h`, `7d`, `500ms`, or several in a row (`1h30m`).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let fail =

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast_core::decide::{FilesAge, KeepReason, PruneFacts, PruneRecord, PruneStep, PruneTimes, RunUse};
+use outlast_core::duration::millis;
 use outlast_core::{RunId, decide};
 use outlast_sandbox::{AgeGate, RunGroup};
 use outlast_store::{Instance, InstanceState, ListInstances, StoreError};
@@ -154,7 +155,6 @@ struct Sweep<'h> {
 
 impl<'h> Sweep<'h> {
     async fn begin(host: &'h Host, options: &PruneOptions) -> Sweep<'h> {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let mut sweep = Sweep {
             host,
             times: PruneTimes {

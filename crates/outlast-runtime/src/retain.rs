@@ -82,7 +82,7 @@ impl Host {
         }
         let clock = &host.ports.clock;
         let began = clock.boot_ms();
-        let limit = options.time_limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        let limit = options.time_limit.map(outlast_core::duration::millis);
         let over = || limit.is_some_and(|limit| clock.boot_ms() - began >= limit);
         if let Some(events) = options.events {
             loop {

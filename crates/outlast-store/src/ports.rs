@@ -112,7 +112,7 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods, reason = "this is the port")]
     fn wall_ms(&self) -> u64 {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        since.map_or(0, outlast_core::duration::millis)
     }
 
     fn boot_ms(&self) -> u64 {

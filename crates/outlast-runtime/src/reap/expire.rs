@@ -107,7 +107,7 @@ impl Host {
                 Ok(None) => break,
                 Ok(Some(_)) | Err(_) => {}
             }
-            if host.ports.clock.boot_ms() - began >= super::sweep::millis(options.run_budget) {
+            if host.ports.clock.boot_ms() - began >= outlast_core::duration::millis(options.run_budget) {
                 break;
             }
             host.ports.clock.sleep(LOOK).await;

@@ -164,6 +164,14 @@ impl ReapResult {
         self.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 
+    /// How many runs had which outcome, for people: `1 finalized, 3 producing`.
+    pub fn summary(&self) -> String {
+        let counts = self.outcomes.iter().filter(|(_, count)| **count > 0);
+        let counts: Vec<String> =
+            counts.map(|(outcome, count)| format!("{count} {}", outcome.as_str())).collect();
+        counts.join(", ")
+    }
+
     /// Whether the listing, a run or a sandbox failed: what a scheduler should tell somebody.
     pub fn has_failed(&self) -> bool {
         self.error.is_some()

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_core::decide::{Reach, SweepFacts, SweepStep, sweep};
+use outlast_core::duration::millis;
 use outlast_core::run::{RunRecord, Status};
 use outlast_core::{ErrorCode, RunId};
 use outlast_store::{ListRuns, StoreError};
@@ -54,7 +55,7 @@ impl Host {
     async fn sweep(&self, options: &ReapOptions, result: &mut ReapResult) -> Result<(), StoreError> {
         let host = &self.inner;
         let began = host.ports.clock.boot_ms();
-        let limit = options.time_limit.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        let limit = options.time_limit.map(millis);
         let alive: BTreeSet<Option<String>> =
             host.store.hosts().await?.into_iter().map(|seen| seen.machine).collect();
         let from = host.sweep_from.get();
@@ -209,19 +210,10 @@ fn panicked(run_id: &RunId) -> ReapRun {
         .because(ErrorCode::Internal, "the sweep has panicked at this run")
 }
 
-pub(super) fn millis(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// One line for the sweep, and a warning for each run that needs attention.
 fn log(result: &ReapResult) {
-    let counts: Vec<String> = result
-        .outcomes
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(outcome, count)| format!("{count} {}", outcome.as_str()))
-        .collect();
-    let outcomes = if counts.is_empty() { "nothing to do".to_owned() } else { counts.join(", ") };
+    let outcomes = result.summary();
+    let outcomes = if outcomes.is_empty() { "nothing to do".to_owned() } else { outcomes };
     match &result.error {
         None => tracing::info!(considered = result.considered, probed = result.probed, outcomes, "swept"),
         Some(error) => {

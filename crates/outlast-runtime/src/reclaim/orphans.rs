@@ -55,7 +55,7 @@ impl Host {
         let deployment = host.store.deployment_id().await.map_err(|error| error.to_string())?;
         let found = host.provider.list().await.map_err(|error| error.to_string())?;
         let now = host.ports.clock.wall_ms();
-        let grace = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let grace = outlast_core::duration::millis(grace);
         let mut orphans = Vec::new();
         for found in found {
             let Found { name, instance: Some(instance_id), quarantined, since } = found else {

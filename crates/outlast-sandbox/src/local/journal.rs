@@ -153,7 +153,7 @@ impl Journal for LocalJournal {
     async fn read(&mut self, max: usize, patience: Duration) -> Result<JournalRead, ProviderError> {
         // A journal that always has something to say must not keep other tasks from running.
         tokio::task::consume_budget().await;
-        let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let patience = outlast_core::duration::millis(patience);
         let deadline = self.clock.boot_ms().saturating_add(patience);
         let mut look = FIRST_LOOK;
         // Until when a shim that seems to have closed its files is given time to be dead.

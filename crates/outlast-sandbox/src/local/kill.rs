@@ -167,7 +167,7 @@ fn exit_is_recorded(exit_file: &Path) -> bool {
 
 /// Waits for a condition; whether it came true in time.
 async fn wait(clock: &dyn Clock, patience: Duration, mut done: impl FnMut() -> bool + Send) -> bool {
-    let deadline = clock.boot_ms().saturating_add(u64::try_from(patience.as_millis()).unwrap_or(u64::MAX));
+    let deadline = clock.boot_ms().saturating_add(outlast_core::duration::millis(patience));
     let mut look = FIRST_LOOK;
     loop {
         if done() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use outlast_core::duration::millis;
 use outlast_core::{RunId, Seq};
 use outlast_store::{LogEnd, ReadError};
 use tokio::sync::watch;
@@ -159,7 +160,7 @@ impl Follow {
         let times = &self.app.config.times;
         let clock = Arc::clone(&self.app.host.ports().clock);
         let until = |since: u64, time: Duration| {
-            let due = since.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+            let due = since.saturating_add(millis(time));
             Duration::from_millis(due.saturating_sub(clock.boot_ms()))
         };
         let beat = until(self.sent, times.heartbeat);
@@ -197,7 +198,7 @@ impl Follow {
     /// In the form that tells it: the run's state, where it has changed since it was last told.
     async fn told(&mut self) -> Result<Option<Bytes>, ReadError> {
         let clock = &self.app.host.ports().clock;
-        let every = u64::try_from(self.app.config.times.status.as_millis()).unwrap_or(u64::MAX);
+        let every = millis(self.app.config.times.status);
         if self.form != Form::Native || clock.boot_ms() < self.looked.saturating_add(every) {
             return Ok(None);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::Bytes;
+use outlast_core::duration::millis;
 use outlast_core::run::{Change, RunRecord, changes};
 use outlast_core::{RunId, ThreadId};
 use outlast_store::{ListRuns, StoreError};
@@ -69,7 +70,7 @@ impl Watch {
     async fn next(&mut self) -> Result<Bytes, StoreError> {
         let clock = Arc::clone(&self.app.host.ports().clock);
         let times = &self.app.config.times;
-        let heartbeat = u64::try_from(times.heartbeat.as_millis()).unwrap_or(u64::MAX);
+        let heartbeat = millis(times.heartbeat);
         loop {
             let query = ListRuns {
                 tenant: self.app.host.tenant().clone(),

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use outlast_core::RunId;
+pub(super) use outlast_core::duration::millis;
 use outlast_store::{Entropy, Ports};
 use rusqlite::Connection;
 
@@ -85,11 +86,6 @@ pub(super) fn int(number: u64) -> i64 {
 /// A stored number, none of which is negative.
 pub(super) fn uint(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
-}
-
-/// A duration in whole milliseconds.
-pub(super) fn millis(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Plain data as JSON.

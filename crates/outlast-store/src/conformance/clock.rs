@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use outlast_core::duration::millis;
 use tokio::sync::watch;
 
 use crate::Clock;
@@ -20,10 +21,6 @@ struct Times {
     wall: u64,
     boot: u64,
     boot_id: String,
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl ManualClock {

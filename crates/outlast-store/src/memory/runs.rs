@@ -8,6 +8,7 @@ use outlast_core::decide::{
     self, AcceptAsk, AcceptDecision, AcceptFacts, CancelDecision, ClaimAsk, ClaimFacts, ClaimRefusal,
     ExistingRun, Grant,
 };
+use outlast_core::duration::millis;
 use outlast_core::event::Origin;
 use outlast_core::run::{Cancel, CancelReason, ClaimToken, Phase, RunRecord, Status};
 use outlast_core::{OwnerId, RunId, Seq, Tenant, ThreadId};
@@ -266,11 +267,6 @@ fn accept_facts(state: &State, request: &Accept) -> AcceptFacts {
             })
         }),
     }
-}
-
-/// A duration in whole milliseconds.
-pub(super) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn new_lease(owner: &OwnerId, lease: Duration, now: &Now) -> StoredLease {

@@ -67,7 +67,7 @@ impl Now {
 
     /// The end of a lease or presence of this length, and its beginning on the given clock.
     pub(super) fn plus(from: u64, time: std::time::Duration) -> u64 {
-        from.saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+        from.saturating_add(outlast_core::duration::millis(time))
     }
 }
 

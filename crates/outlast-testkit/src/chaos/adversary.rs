@@ -47,7 +47,7 @@ impl Adversary {
         let mut going_on = JoinSet::new();
         let mut turn = 0;
         while Instant::now() < until {
-            let pause = u64::try_from(self.plan.pause.as_millis()).unwrap_or(u64::MAX);
+            let pause = outlast_core::duration::millis(self.plan.pause);
             sleep(Duration::from_millis(self.dice.between(100, pause.max(100)))).await;
             let troubles = self.plan.troubles;
             let mut kinds = Vec::new();

@@ -20,7 +20,7 @@ pub(super) async fn settle_and_check(
     world: &Arc<World>,
     views: &[(RunId, Arc<Mutex<Viewed>>)],
 ) -> Vec<String> {
-    let end = world.time.now() + u64::try_from(world.plan.calm.as_millis()).unwrap_or(u64::MAX);
+    let end = world.time.now() + outlast_core::duration::millis(world.plan.calm);
     let mut broken = Vec::new();
     loop {
         let runs = runs(world).await;

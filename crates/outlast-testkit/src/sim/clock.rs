@@ -27,7 +27,7 @@ impl Time {
 
     /// Milliseconds since the beginning.
     pub fn now(self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+        outlast_core::duration::millis(self.begun.elapsed())
     }
 
     #[allow(clippy::disallowed_methods, reason = "this is the port")]

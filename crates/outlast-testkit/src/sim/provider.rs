@@ -159,7 +159,7 @@ impl Provider for SimProvider {
         grace: Duration,
     ) -> Result<KillOutcome, ProviderError> {
         self.way().await?;
-        let grace = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let grace = outlast_core::duration::millis(grace);
         if !self.world.kill(instance, run, grace) {
             return Ok(KillOutcome::NeverStarted);
         }
@@ -257,7 +257,7 @@ impl Journal for SimJournal {
             }
             let now = self.provider.world.time.now();
             let next = look.next.map_or(u64::MAX, |next| next.saturating_sub(now));
-            let patience = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+            let patience = outlast_core::duration::millis(patience);
             self.provider.world.time.sleep(Duration::from_millis(next.min(patience))).await;
             self.provider.gate.pass().await;
             waited = true;

@@ -218,7 +218,7 @@ async fn stop(world: Arc<World>, run_id: RunId) {
 
 /// The adversary.
 async fn trouble(world: &Arc<World>) {
-    let end = u64::try_from(world.plan.trouble.as_millis()).unwrap_or(u64::MAX);
+    let end = outlast_core::duration::millis(world.plan.trouble);
     let mut replaced = 0;
     while world.time.now() < end {
         world.time.sleep(Duration::from_millis(world.dice.between(500, 7000))).await;

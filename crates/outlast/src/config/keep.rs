@@ -192,7 +192,7 @@ impl SandboxFile {
         set(&mut config.lifecycle.reuse, &key("reuse"), self.reuse, Ok)?;
         set(&mut config.lifecycle.keep_alive, &key("keep_alive"), self.keep_alive, |text| {
             let keep_alive = parse_limit(&text)?.duration();
-            Ok(keep_alive.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+            Ok(keep_alive.map(outlast_core::duration::millis))
         })?;
         Ok(config)
     }

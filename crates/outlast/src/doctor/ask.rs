@@ -45,7 +45,7 @@ fn ends_in_time(clock: &dyn Clock, child: &Child) -> bool {
     let Some(Ok(handle)) = pid.map(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty())) else {
         return false;
     };
-    let deadline = clock.boot_ms() + u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX);
+    let deadline = clock.boot_ms() + outlast_core::duration::millis(PATIENCE);
     loop {
         let left = deadline.saturating_sub(clock.boot_ms());
         let Ok(left) = Timespec::try_from(Duration::from_millis(left)) else {

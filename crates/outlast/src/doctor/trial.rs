@@ -93,7 +93,7 @@ async fn launch(root: &Path, fence: FenceChoice, ports: &Ports) -> Result<FenceC
         limits: OutputLimits::default(),
     };
     provider.launch(order).await.map_err(|error| error.to_string())?;
-    let deadline = ports.clock.boot_ms() + u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX);
+    let deadline = ports.clock.boot_ms() + outlast_core::duration::millis(PATIENCE);
     let outcome = loop {
         let facts = provider.facts(&instance, &run, &secret).await.map_err(|error| error.message)?;
         if let (LatchState::Taken(Latch::Launch(launch)), Some(exit)) = (&facts.latch, &facts.exit) {

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::args::PsArgs;
 use crate::cli::context::Context;
 use crate::cli::failure::Failure;
-use crate::cli::render::{printable, shorten};
+use crate::cli::render::{printable, shorten, write_table};
 use crate::cli::say::tell;
 use crate::config::show_duration;
 
@@ -142,18 +142,7 @@ fn table(
         })
         .collect();
     let head = ["RUN", "THREAD", "AGENT", "STATUS", "AGE", "NOTE"].map(str::to_owned);
-    let mut widths = [0usize; 6];
-    for line in std::iter::once(&head).chain(&lines) {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    for line in std::iter::once(&head).chain(&lines) {
-        let cells: Vec<String> =
-            line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        writeln!(out, "{}", cells.join("  ").trim_end())?;
-    }
-    Ok(())
+    write_table(out, &head, &lines)
 }
 
 pub(super) fn first_line(text: &str) -> &str {

@@ -63,13 +63,10 @@ fn show(result: &ReapResult) {
     for run in result.runs.iter().filter(|run| run.outcome != ReapOutcome::Producing) {
         print_line!("{}", line(run));
     }
-    let counts: Vec<String> = result
-        .outcomes
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(outcome, count)| format!("{count} {}", outcome.as_str()))
-        .collect();
-    let outcomes = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
+    let outcomes = match result.summary() {
+        none if none.is_empty() => none,
+        some => format!(": {some}"),
+    };
     let runs = if result.considered == 1 { "run" } else { "runs" };
     tell!("outlast: {} detached {runs}, {} asked{outcomes}", result.considered, result.probed);
     if let Some(error) = &result.error {

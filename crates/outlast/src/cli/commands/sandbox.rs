@@ -11,7 +11,7 @@ use super::reclaim::describe;
 use crate::cli::args::SandboxCommand;
 use crate::cli::context::Context;
 use crate::cli::failure::{FAILED, Failure};
-use crate::cli::render::printable;
+use crate::cli::render::{printable, write_table};
 use crate::cli::say::{print_line, tell};
 use crate::config::show_duration;
 
@@ -53,10 +53,11 @@ async fn list(context: &Context, host: &Host) -> Result<u8, Failure> {
             ]
         })
         .collect();
-    if !lines.is_empty() {
-        table(&head, &lines);
+    if lines.is_empty() {
+        return Ok(0);
     }
-    Ok(0)
+    // Whoever reads is gone: nothing is left to say.
+    Ok(if write_table(&mut std::io::stdout().lock(), &head, &lines).is_err() { 141 } else { 0 })
 }
 
 fn waits_for(sandbox: &SandboxView, now: u64) -> String {
@@ -85,20 +86,6 @@ fn waits_for(sandbox: &SandboxView, now: u64) -> String {
         text.push_str("; works in a directory of yours, which stays");
     }
     text
-}
-
-fn table<const N: usize>(head: &[String; N], lines: &[[String; N]]) {
-    let mut widths = [0usize; N];
-    for line in std::iter::once(head).chain(lines) {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    for line in std::iter::once(head).chain(lines) {
-        let cells: Vec<String> =
-            line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        print_line!("{}", cells.join("  ").trim_end());
-    }
 }
 
 async fn remove(context: &Context, host: &Host, ids: &[String]) -> Result<u8, Failure> {
