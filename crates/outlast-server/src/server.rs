@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use crate::app::App;
 use crate::catalog::Catalog;
 use crate::config::ServerConfig;
-use crate::jobs::run_for_ever;
+use crate::jobs::{run_for_ever, withdraw};
 use crate::listen::accept;
 use crate::router::router;
 
@@ -43,7 +43,7 @@ impl Server {
         tokio::join!(app.keepers.hand_over(), async {
             tokio::select! {
                 biased;
-                () = app.answered() => {}
+                _ = async { tokio::join!(app.answered(), withdraw(&app.host)) } => {}
                 () = clock.sleep(app.config.times.drain) => {}
             }
         });

@@ -7,6 +7,6 @@ mod status;
 mod swept;
 
 pub use config::{JobsConfig, Scheduled};
-pub(crate) use run::run_for_ever;
+pub(crate) use run::{run_for_ever, withdraw};
 pub(crate) use status::Jobs;
 pub(crate) use swept::Outcomes;

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_runtime::Host;
 use outlast_store::HostSeen;
 
 use super::job::every;
@@ -11,9 +12,10 @@ use crate::app::App;
 use crate::keep::adopt;
 use crate::until::until;
 
-/// How often a host says that it is alive, and for how long that counts.
+/// How often a host says that it is alive, and for how long that counts: long enough that a store which is away for a moment
+/// does not make other machines take this one's sandboxes for out of reach.
 const ANNOUNCE: Duration = Duration::from_secs(10);
-const ALIVE: Duration = Duration::from_secs(35);
+const ALIVE: Duration = Duration::from_secs(90);
 
 /// Does all jobs until the server is about to end. What is under way then is dropped: every step of it may be the last
 /// one of a process.
@@ -30,12 +32,7 @@ pub(crate) async fn run_for_ever(app: Arc<App>) {
 async fn all(app: &Arc<App>) {
     let (host, config) = (&app.host, &app.config.jobs);
     let job = |name, interval, work| every_boxed(app, name, interval, work);
-    let seen = HostSeen {
-        owner: host.owner().clone(),
-        machine: host.machine().map(str::to_owned),
-        version: concat!("serve ", env!("CARGO_PKG_VERSION")).to_owned(),
-        since: 0,
-    };
+    let seen = seen(host);
     let mut running: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> = Vec::new();
     running.push(job("announce", ANNOUNCE, {
         let host = host.clone();
@@ -137,6 +134,22 @@ async fn all(app: &Arc<App>) {
         tasks.spawn(job);
     }
     while tasks.join_next().await.is_some() {}
+}
+
+fn seen(host: &Host) -> HostSeen {
+    HostSeen {
+        owner: host.owner().clone(),
+        machine: host.machine().map(str::to_owned),
+        version: concat!("serve ", env!("CARGO_PKG_VERSION")).to_owned(),
+        since: 0,
+    }
+}
+
+/// Says that this host is not alive any more. Best effort: what it has said before runs out.
+pub(crate) async fn withdraw(host: &Host) {
+    if let Err(error) = host.store().announce(&seen(host), Duration::ZERO).await {
+        tracing::debug!(%error, "that this server ends could not be said");
+    }
 }
 
 /// Work that can be begun again and again.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::leave;
 use crate::http::client::Ask;
 use crate::http::site::{Site, configure, input, serve_on, serve_with};
-use crate::support::{Bench, eventually, eventually_within};
+use crate::support::{Bench, SmallDisk, eventually, eventually_within};
 
 const QUICK: &str = "[reap]\ninterval = \"100ms\"\nreclaim_interval = \"100ms\"\norphan_grace = \"0s\"\n\
                      [retention]\nevents = \"300ms\"\ninterval = \"100ms\"\n[sandbox]\nreuse = \"none\"\n";
@@ -111,6 +111,56 @@ fn called_over_http() {
             server.ask(&ask(&format!("/v1/reap?{wrong}"))).refused(400);
         }
     }
+}
+
+/// What a platform's scheduler takes for a failure, and a person should look at.
+#[test]
+fn a_sandbox_that_stays_is_a_failure() {
+    let bench = Bench::new();
+    configure(
+        &bench,
+        "1500ms",
+        "",
+        "[reap]\nschedule = false\nreclaim_schedule = false\n[sandbox]\nreuse = \"none\"\n",
+    );
+    let server = serve_with(&bench, &[], &[("OUTLAST_TOKEN", "a-token-of-sixteen-or-more")]);
+    leave(&bench, "r", &["--detach-ttl", "1h"], "sleep 1000");
+    let journal = eventually("its journal", || bench.run_file("r", ".ndjson"));
+    let busy = journal.parent().and_then(|runs| runs.parent()).expect("a sandbox").join("work/busy");
+    std::fs::create_dir(&busy).expect("directory");
+    // What is mounted there cannot be removed.
+    let Some(disk) = SmallDisk::mount(&busy, "1m") else { return };
+    let ask =
+        Ask::new("POST", "/v1/reap?ttl=1ms").header("Authorization", "Bearer a-token-of-sixteen-or-more");
+    let answer = server.ask(&ask);
+    assert_eq!(answer.status, 503);
+    let result = answer.json();
+    let swept = &result["runs"][0];
+    assert_eq!(
+        (&swept["outcome"], &swept["status"]),
+        (&"reclaim-failed".into(), &"aborted".into()),
+        "{result}"
+    );
+    let metrics =
+        server.ask(&Ask::get("/metrics").header("Authorization", "Bearer a-token-of-sixteen-or-more")).text();
+    assert!(metrics.contains("\noutlast_reclaims_failed 1\n"), "the leak alert fires: {metrics}");
+    // It was moved out of its place, with what is mounted in it.
+    let name = busy
+        .ancestors()
+        .nth(2)
+        .and_then(|path| path.file_name())
+        .and_then(|name| name.to_str())
+        .expect("a name");
+    let moved = bench.data_dir().join("sandboxes").join(format!(".trash-{name}/work/busy"));
+    let unmounted = std::process::Command::new("umount").arg(&moved).status().expect("umount");
+    assert!(unmounted.success());
+    drop(disk);
+    eventually("it is gone", || {
+        let sandboxes: Value =
+            serde_json::from_str(&bench.outlast(["sandbox", "ls", "--json"]).ok()).expect("json");
+        let id = sandboxes[0]["instanceId"].as_str()?.to_owned();
+        (bench.outlast(["sandbox", "rm", &id]).code() == 0).then_some(())
+    });
 }
 
 /// The thread of a run whose events have gone is told of, and shown from its messages.
