@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_core::decide::EndVerdict;
+use outlast_core::decide::{AcceptAsk, ClaimAsk, EndVerdict};
+use outlast_core::duration::millis;
 use outlast_core::event::{Chunk, Origin};
 use outlast_core::run::{
     Cancel, CancelReason, ClaimToken, Cursor, LaunchSpec, OnDisconnect, Purpose, RunRecord, Status, Usage,
@@ -43,6 +44,31 @@ pub struct Accept {
     pub events: Vec<Chunk>,
 }
 
+impl Accept {
+    /// What [`outlast_core::decide::accept`] is asked.
+    pub fn ask(&self) -> AcceptAsk<'_> {
+        AcceptAsk {
+            run_id: &self.run_id,
+            thread_id: &self.thread_id,
+            thread_chosen: self.thread_chosen,
+            digest: &self.digest,
+            workspace: self.spec.workspace.as_ref().map(|workspace| workspace.path.as_str()),
+            owner: &self.owner,
+            nonce: &self.nonce,
+        }
+    }
+
+    /// Proof of the claim that comes with a new run.
+    pub fn token(&self) -> ClaimToken {
+        ClaimToken {
+            run_id: self.run_id.clone(),
+            owner: self.owner.clone(),
+            epoch: 1,
+            nonce: self.nonce.clone(),
+        }
+    }
+}
+
 /// The answer to [`Accept`].
 #[derive(Debug, Clone)]
 pub enum Accepted {
@@ -68,6 +94,28 @@ pub struct Claim {
     pub lease: Duration,
     /// Only where nobody has watched the run for at least so long.
     pub detached_for: Option<Duration>,
+}
+
+impl Claim {
+    /// What [`outlast_core::decide::claim`] is asked.
+    pub fn ask(&self) -> ClaimAsk<'_> {
+        ClaimAsk {
+            owner: &self.owner,
+            nonce: &self.nonce,
+            purpose: self.purpose,
+            detached_for: self.detached_for.map(millis),
+        }
+    }
+
+    /// Proof of the claim once it is granted.
+    pub fn token(&self, epoch: u64) -> ClaimToken {
+        ClaimToken {
+            run_id: self.run_id.clone(),
+            owner: self.owner.clone(),
+            epoch,
+            nonce: self.nonce.clone(),
+        }
+    }
 }
 
 /// A granted claim.

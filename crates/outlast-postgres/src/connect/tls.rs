@@ -10,7 +10,7 @@ use std::sync::Arc;
 use outlast_store::StoreError;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -27,7 +27,8 @@ pub(crate) fn tls(mode: SslMode, root_file: Option<&str>) -> Result<MakeRustlsCo
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| fail(&error))?;
-    let verifier: Arc<dyn ServerCertVerifier> = match (mode, root_file) {
+    let signatures = provider.signature_verification_algorithms;
+    let known = match (mode, root_file) {
         (SslMode::Require, file) => {
             let known = file.map_or_else(|| Ok(system()), of_file)?;
             let mut roots = RootCertStore::empty();
@@ -36,10 +37,11 @@ pub(crate) fn tls(mode: SslMode, root_file: Option<&str>) -> Result<MakeRustlsCo
                 .build()
                 .map_err(|error| fail(&error))?;
             let itself = if file.is_some() { known } else { Vec::new() };
-            Arc::new(Known { by_authority, itself })
+            Some(Known { by_authority, itself })
         }
-        _ => Arc::new(Any(provider)),
+        _ => None,
     };
+    let verifier = Arc::new(Verifier { known, signatures });
     let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
@@ -63,7 +65,15 @@ fn of_file(file: &str) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     Ok(certificates)
 }
 
-/// Takes the host's certificates by a known authority, and those that are known themselves. A certificate that signs itself,
+/// Takes certificates that are known, or any; what is signed with one must be signed right either way.
+#[derive(Debug)]
+struct Verifier {
+    /// None: any certificate will do.
+    known: Option<Known>,
+    signatures: WebPkiSupportedAlgorithms,
+}
+
+/// The host's certificates by a known authority, and those that are known themselves. A certificate that signs itself,
 /// as PostgreSQL's documents make one, is an authority's by its form, and no host's.
 #[derive(Debug)]
 struct Known {
@@ -71,7 +81,7 @@ struct Known {
     itself: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Known {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end: &CertificateDer<'_>,
@@ -80,11 +90,14 @@ impl ServerCertVerifier for Known {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if self.itself.iter().any(|known| known == end) {
+        let Some(known) = &self.known else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if known.itself.iter().any(|known| known == end) {
             rustls::client::verify_server_name(&ParsedCertificate::try_from(end)?, name)?;
             return Ok(ServerCertVerified::assertion());
         }
-        self.by_authority.verify_server_cert(end, between, name, ocsp, now)
+        known.by_authority.verify_server_cert(end, between, name, ocsp, now)
     }
 
     fn verify_tls12_signature(
@@ -93,7 +106,7 @@ impl ServerCertVerifier for Known {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_authority.verify_tls12_signature(message, certificate, signed)
+        verify_tls12_signature(message, certificate, signed, &self.signatures)
     }
 
     fn verify_tls13_signature(
@@ -102,49 +115,10 @@ impl ServerCertVerifier for Known {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.by_authority.verify_tls13_signature(message, certificate, signed)
+        verify_tls13_signature(message, certificate, signed, &self.signatures)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_authority.supported_verify_schemes()
-    }
-}
-
-/// Takes any certificate; what is signed with it must still be signed right.
-#[derive(Debug)]
-struct Any(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Any {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.signatures.supported_schemes()
     }
 }

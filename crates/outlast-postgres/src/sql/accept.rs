@@ -1,8 +1,8 @@
 //! Accepting a run.
 
-use outlast_core::decide::{self, AcceptAsk, AcceptDecision, AcceptFacts, ExistingRun};
+use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun};
 use outlast_core::event::Origin;
-use outlast_core::run::{ClaimToken, Phase, Status};
+use outlast_core::run::{Phase, Status};
 use outlast_core::{Nonce, OwnerId, RunId, ThreadId};
 use outlast_store::{Accept, AcceptError, Accepted, Claimed, NewEvent};
 
@@ -18,18 +18,8 @@ pub(crate) async fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accept
     if let Err(error) = refuse_terminal(request.events.iter().map(|chunk| chunk.kind)) {
         return Ok(Err(error.into()));
     }
-    let workspace = request.spec.workspace.as_ref();
     let (facts, existing) = facts(tx, request).await?;
-    let ask = AcceptAsk {
-        run_id: &request.run_id,
-        thread_id: &request.thread_id,
-        thread_chosen: request.thread_chosen,
-        digest: &request.digest,
-        workspace: workspace.map(|workspace| workspace.path.as_str()),
-        owner: &request.owner,
-        nonce: &request.nonce,
-    };
-    let run = match (decide::accept(&facts, &ask), existing) {
+    let run = match (decide::accept(&facts, &request.ask()), existing) {
         (Err(refusal), _) => return Ok(Err(refusal.into())),
         (Ok(AcceptDecision::Existing), Some(run)) => {
             return Ok(Ok(Accepted::Existing(Box::new(record::existing(tx, run).await?))));
@@ -40,13 +30,7 @@ pub(crate) async fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accept
         }
         (Ok(_), _) => insert(tx, request).await?,
     };
-    let token = ClaimToken {
-        run_id: request.run_id.clone(),
-        owner: request.owner.clone(),
-        epoch: 1,
-        nonce: request.nonce.clone(),
-    };
-    Ok(Ok(Accepted::New(Box::new(Claimed { token, run: record::existing(tx, run).await? }))))
+    Ok(Ok(Accepted::New(Box::new(Claimed { token: request.token(), run: record::existing(tx, run).await? }))))
 }
 
 /// Begins the lease of the first claim anew, unless it is another's by now: then the caller is told so by its first write.

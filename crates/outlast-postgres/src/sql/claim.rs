@@ -1,18 +1,18 @@
 //! Claims.
 
-use outlast_core::decide::{self, ClaimAsk, ClaimFacts, ClaimRefusal, Grant, Lease};
+use outlast_core::decide::{self, ClaimFacts, ClaimRefusal, Grant, Lease};
 use outlast_core::run::ClaimToken;
 use outlast_core::{OwnerId, RunId};
 use outlast_store::{Claim, ClaimError, Claimed};
 
-use super::context::{Tx, get, int, millis, parsed, uint};
+use super::context::{Tx, get, int, millis, parsed};
 use super::head::Head;
 use super::record;
 use crate::failure::Tried;
 
 /// See [`outlast_store::Runs::claim`].
 pub(crate) async fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed, ClaimError>> {
-    let Claim { run_id, owner, nonce, purpose, lease, detached_for } = request;
+    let Claim { run_id, owner, nonce, lease, detached_for, .. } = request;
     let Some(head) = Head::lock(tx, run_id).await? else {
         return Ok(Err(ClaimRefusal::RunNotFound(run_id.clone()).into()));
     };
@@ -33,9 +33,7 @@ pub(crate) async fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed,
             Some(_) => head.detached_for(tx).await?,
         },
     };
-    let detached_for = detached_for.map(|time| uint(millis(time)));
-    let ask = ClaimAsk { owner, nonce, purpose: *purpose, detached_for };
-    let epoch = match decide::claim(&facts, &ask) {
+    let epoch = match decide::claim(&facts, &request.ask()) {
         Ok(Grant::New) => head.facts.epoch + 1,
         Ok(Grant::Again) => head.facts.epoch,
         Err(refusal) => return Ok(Err(refusal.into())),
@@ -47,10 +45,7 @@ pub(crate) async fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed,
     )
     .await?;
     tx.touch(run_id);
-    Ok(Ok(Claimed {
-        token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce: nonce.clone() },
-        run: record::existing(tx, head.run).await?,
-    }))
+    Ok(Ok(Claimed { token: request.token(epoch), run: record::existing(tx, head.run).await? }))
 }
 
 /// See [`outlast_store::Runs::release`].

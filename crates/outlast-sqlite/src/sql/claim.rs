@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_core::decide::{self, ClaimAsk, ClaimFacts, ClaimRefusal, Grant, Lease};
+use outlast_core::decide::{self, ClaimFacts, ClaimRefusal, Grant, Lease};
 use outlast_core::run::{Cancel, ClaimToken};
 use outlast_core::{OwnerId, RunId};
 use outlast_store::{Claim, ClaimError, Claimed, Renewed};
@@ -14,7 +14,7 @@ use crate::failure::Tried;
 
 /// See [`outlast_store::Runs::claim`].
 pub(crate) fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed, ClaimError>> {
-    let Claim { run_id, owner, nonce, purpose, lease, detached_for } = request;
+    let Claim { run_id, owner, nonce, lease, .. } = request;
     let Some(head) = Head::find(tx, run_id)? else {
         return Ok(Err(ClaimRefusal::RunNotFound(run_id.clone()).into()));
     };
@@ -32,8 +32,7 @@ pub(crate) fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed, Claim
         lease: current,
         detached_for: head.detached_for(tx)?,
     };
-    let ask = ClaimAsk { owner, nonce, purpose: *purpose, detached_for: detached_for.map(millis) };
-    let epoch = match decide::claim(&facts, &ask) {
+    let epoch = match decide::claim(&facts, &request.ask()) {
         Ok(Grant::New) => head.facts.epoch + 1,
         Ok(Grant::Again) => head.facts.epoch,
         Err(refusal) => return Ok(Err(refusal.into())),
@@ -53,10 +52,7 @@ pub(crate) fn claim(tx: &Tx<'_>, request: &Claim) -> Tried<Result<Claimed, Claim
             int(tx.wall),
         ))?;
     tx.touch(run_id);
-    Ok(Ok(Claimed {
-        token: ClaimToken { run_id: run_id.clone(), owner: owner.clone(), epoch, nonce: nonce.clone() },
-        run: record::existing(tx, head.run)?,
-    }))
+    Ok(Ok(Claimed { token: request.token(epoch), run: record::existing(tx, head.run)? }))
 }
 
 /// See [`outlast_store::Runs::renew`].

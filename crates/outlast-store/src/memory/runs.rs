@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_core::decide::{
-    self, AcceptAsk, AcceptDecision, AcceptFacts, CancelDecision, ClaimAsk, ClaimFacts, ClaimRefusal,
-    ExistingRun, Grant,
+    self, AcceptDecision, AcceptFacts, CancelDecision, ClaimFacts, ClaimRefusal, ExistingRun, Grant,
 };
 use outlast_core::duration::millis;
 use outlast_core::event::Origin;
@@ -28,23 +27,8 @@ impl Runs for MemoryStore {
         let now = self.now();
         let mut state = self.lock();
         let facts = accept_facts(&state, &request);
-        let workspace = request.spec.workspace.as_ref().map(|workspace| workspace.path.as_str());
-        let ask = AcceptAsk {
-            run_id: &request.run_id,
-            thread_id: &request.thread_id,
-            thread_chosen: request.thread_chosen,
-            digest: &request.digest,
-            workspace,
-            owner: &request.owner,
-            nonce: &request.nonce,
-        };
-        let decision = decide::accept(&facts, &ask)?;
-        let token = ClaimToken {
-            run_id: request.run_id.clone(),
-            owner: request.owner.clone(),
-            epoch: 1,
-            nonce: request.nonce.clone(),
-        };
+        let decision = decide::accept(&facts, &request.ask())?;
+        let token = request.token();
         if let Some(run) = state.get_mut(&request.run_id) {
             if decision == AcceptDecision::Existing {
                 return Ok(Accepted::Existing(Box::new(run.seen(&now))));
@@ -102,27 +86,24 @@ impl Runs for MemoryStore {
 
     async fn claim(&self, request: Claim) -> Result<Claimed, ClaimError> {
         let now = self.now();
-        let Claim { run_id, owner, nonce, purpose, lease, detached_for } = request;
         let mut state = self.lock();
-        let run = state.get_mut(&run_id).ok_or_else(|| ClaimRefusal::RunNotFound(run_id.clone()))?;
+        let run_id = &request.run_id;
+        let run = state.get_mut(run_id).ok_or_else(|| ClaimRefusal::RunNotFound(run_id.clone()))?;
         let facts = ClaimFacts {
             status: run.record.status,
             cancel: run.record.cancel_requested.map(|cancel| cancel.reason),
             lease: run.lease_now(&now),
             detached_for: run.detached_for(&now),
         };
-        let detached_for = detached_for.map(millis);
-        let ask = ClaimAsk { owner: &owner, nonce: &nonce, purpose, detached_for };
-        match decide::claim(&facts, &ask)? {
+        match decide::claim(&facts, &request.ask())? {
             Grant::New => run.record.driver_epoch += 1,
             Grant::Again => {}
         }
-        run.nonce = Some(nonce.clone());
-        run.lease = Some(new_lease(&owner, lease, &now));
-        let token = ClaimToken { run_id: run_id.clone(), owner, epoch: run.record.driver_epoch, nonce };
-        let claimed = Claimed { token, run: run.seen(&now) };
+        run.nonce = Some(request.nonce.clone());
+        run.lease = Some(new_lease(&request.owner, request.lease, &now));
+        let claimed = Claimed { token: request.token(run.record.driver_epoch), run: run.seen(&now) };
         drop(state);
-        self.signals.run_changed(&run_id);
+        self.signals.run_changed(run_id);
         Ok(claimed)
     }
 
