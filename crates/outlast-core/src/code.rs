@@ -98,6 +98,16 @@ codes! {
     Unavailable => "unavailable",
     /// A defect of Outlast.
     Internal => "internal",
+    /// No such session.
+    SessionNotFound => "session_not_found",
+    /// The session of the thread was deleted.
+    SessionDeleted => "session_deleted",
+    /// Somebody else collects or deletes the session.
+    SessionHeld => "session_held",
+    /// What belongs to the thread cannot be read from object storage.
+    BodyUnavailable => "body_unavailable",
+    /// There is no such snapshot, or it cannot be read.
+    SnapshotUnavailable => "snapshot_unavailable",
     /// The agent itself reported a failure or ended with another status than 0.
     AgentFailed => "agent_failed",
 }

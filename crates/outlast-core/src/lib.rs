@@ -14,13 +14,16 @@ pub mod event;
 pub mod hex;
 mod ids;
 pub mod journal;
+pub mod ledger;
 mod offset;
 pub mod run;
 mod secret;
 pub mod shim;
 pub mod transcript;
+mod workspace_ref;
 
 pub use code::ErrorCode;
 pub use ids::{IdError, InstanceId, OwnerId, RunId, Tenant, ThreadId};
 pub use offset::{Offset, OffsetError, Seq};
 pub use secret::{ExitSecret, Nonce};
+pub use workspace_ref::{WorkspaceRef, WorkspaceRefError};

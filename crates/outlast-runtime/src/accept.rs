@@ -7,7 +7,7 @@ use outlast_core::event::{Event, RUN_ACCEPTED};
 use outlast_core::run::{LaunchSpec, OnDisconnect, RunRecord, SandboxSpec, request_digest};
 use outlast_core::transcript::{Message, Role};
 use outlast_core::{ErrorCode, RunId, ThreadId};
-use outlast_store::{Accept, AcceptError, Accepted, StoreError};
+use outlast_store::{Accept, AcceptError, Accepted, NewMessage, StoreError};
 
 use crate::claim::Held;
 use crate::{Host, fail};
@@ -74,6 +74,7 @@ impl StartError {
     pub fn code(&self) -> ErrorCode {
         match self {
             StartError::Refused(AcceptRefusal::RunIdConflict { .. }) => ErrorCode::RunIdConflict,
+            StartError::Refused(AcceptRefusal::ThreadDeleted { .. }) => ErrorCode::SessionDeleted,
             StartError::Refused(_) => ErrorCode::ThreadBusy,
             StartError::Invalid { .. } => ErrorCode::InvalidRequest,
             StartError::EnvMissing { .. } => ErrorCode::LaunchEnvMissing,
@@ -129,12 +130,14 @@ impl Host {
             let id = format!("{}-user", start.run_id);
             spec.prompt.clone().map(|prompt| Message::text(id, Role::User, prompt)).into_iter().collect()
         });
-        let request = Accept {
+        let input = NewMessage::input(messages);
+        let mut request = Accept {
             tenant: host.tenant.clone(),
             run_id: start.run_id,
             thread_id: start.thread_id,
             thread_chosen: start.thread_chosen,
-            messages,
+            messages: Vec::new(),
+            barrier: None,
             spec,
             digest,
             owner: host.owner.clone(),
@@ -145,7 +148,16 @@ impl Host {
             events: vec![Event::Custom { name: RUN_ACCEPTED.into(), value: serde_json::json!({}) }.chunk()],
         };
         let mut hold = host.hold();
+        let mut salt = None;
         loop {
+            let (run_id, thread_id) = (&request.run_id, &request.thread_id);
+            match host.lighten_input(run_id, thread_id, &input, salt.as_ref()).await {
+                Ok((messages, barrier)) => (request.messages, request.barrier) = (messages, barrier),
+                Err(error) => {
+                    hold.wait(error).await?;
+                    continue;
+                }
+            }
             fail::point("accept.before");
             let asked_at = host.ports.clock.boot_ms();
             match host.store.accept(request.clone()).await {
@@ -160,6 +172,7 @@ impl Host {
                     return Ok(Started { run: *run, new: false, held: None });
                 }
                 Err(AcceptError::Refused(refusal)) => return Err(refusal.into()),
+                Err(AcceptError::Bodies(refusal)) => host.put_again(refusal, &mut salt)?,
                 Err(AcceptError::Store(error)) => hold.wait(error).await?,
             }
         }

@@ -8,6 +8,8 @@ use outlast_agents::Agent;
 use outlast_core::run::{ClaimToken, Purpose, RunRecord};
 use outlast_core::{OwnerId, RunId, Tenant};
 use outlast_sandbox::Provider;
+use outlast_session::Sessions;
+use outlast_session::objects::Objects;
 use outlast_store::{Claim, ClaimError, Claimed, Ports, Store, StoreError};
 
 use crate::claim::{Claims, Held, renew_for_ever};
@@ -24,6 +26,8 @@ pub struct HostConfig {
     pub store: Arc<dyn Store>,
     /// The sandboxes that it reaches.
     pub provider: Arc<dyn Provider>,
+    /// Where large bodies and snapshots of workspaces are.
+    pub objects: Objects,
     /// The kinds of agent that it knows.
     pub agents: fn(&str) -> Option<&'static dyn Agent>,
     /// Time and randomness.
@@ -49,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) owner: OwnerId,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) objects: Objects,
+    pub(crate) sessions: tokio::sync::OnceCell<Sessions>,
     pub(crate) agents: fn(&str) -> Option<&'static dyn Agent>,
     pub(crate) ports: Ports,
     pub(crate) environment: Environment,
@@ -69,6 +75,8 @@ impl Host {
             owner: config.owner,
             store: config.store,
             provider: config.provider,
+            objects: config.objects,
+            sessions: tokio::sync::OnceCell::new(),
             agents: config.agents,
             ports: config.ports,
             environment: config.environment,

@@ -153,6 +153,16 @@ impl Inner {
             Err(end) => end,
         }
     }
+
+    /// As [`Inner::drive`], and where that ends the run, what its end brings with it.
+    async fn drive_and_keep(&self, held: Held, run: RunRecord) -> DriveEnd {
+        let end = self.drive(held, run).await;
+        if let DriveEnd::Ended(run) = &end {
+            // Viewers have the end by now: nobody waits for this.
+            self.checkpoint_after(run).await;
+        }
+        end
+    }
 }
 
 async fn keep(host: &Inner, run_id: &RunId, claimed: Option<(Held, RunRecord)>, holds: &Holds) -> KeepEnd {
@@ -160,7 +170,7 @@ async fn keep(host: &Inner, run_id: &RunId, claimed: Option<(Held, RunRecord)>, 
     loop {
         if let Some((held, run)) = next.take() {
             holds.set(Some(held.token.clone()));
-            let end = host.drive(held, run).await;
+            let end = host.drive_and_keep(held, run).await;
             holds.set(None);
             match end {
                 DriveEnd::Ended(run) => return KeepEnd::Ended(run),

@@ -6,6 +6,7 @@
 
 mod accept;
 mod cancel;
+mod checkpoint;
 mod claim;
 mod drive;
 mod env;
@@ -22,12 +23,14 @@ mod prune;
 mod reap;
 mod reclaim;
 mod retain;
+mod sessions;
 mod side_by_side;
 mod verify;
 mod view;
 
 pub use accept::{Start, StartError, Started};
 pub use cancel::{CancelError, CancelReport};
+pub use checkpoint::{CheckpointWhen, WorkspaceOptions};
 pub use env::Environment;
 pub use host::{Host, HostConfig};
 pub use keep::{KeepEnd, Keeper};

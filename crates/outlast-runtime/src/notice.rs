@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_core::RunId;
+use outlast_core::{RunId, WorkspaceRef};
 
 /// Something that a person may want to know. Never an end: what is told here is being dealt with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,22 @@ pub enum Notice {
         run_id: RunId,
         /// The claim's epoch.
         epoch: u64,
+    },
+    /// The workspace was snapshotted.
+    Checkpointed {
+        /// The run after which.
+        run_id: RunId,
+        /// The snapshot.
+        reference: WorkspaceRef,
+        /// The number of the record that names it.
+        seq: u64,
+    },
+    /// The run's sandbox was given the thread's workspace.
+    Restored {
+        /// The run.
+        run_id: RunId,
+        /// The snapshot.
+        reference: WorkspaceRef,
     },
     /// Another host has taken the run over; this one goes on as a reader.
     Superseded {

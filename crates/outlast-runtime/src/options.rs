@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::WorkspaceOptions;
+
 /// Times and sizes, with defaults that suit a service.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -21,6 +23,8 @@ pub struct Options {
     pub kill_grace: Duration,
     /// How many bytes of a journal are taken at once.
     pub read_bytes: usize,
+    /// When and how workspaces are snapshotted.
+    pub workspace: WorkspaceOptions,
 }
 
 impl Default for Options {
@@ -33,6 +37,7 @@ impl Default for Options {
             store_patience: Duration::from_secs(600),
             kill_grace: Duration::from_secs(5),
             read_bytes: 128 * 1024,
+            workspace: WorkspaceOptions::default(),
         }
     }
 }

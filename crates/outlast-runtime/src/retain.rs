@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_store::{StoreError, Swept};
+use outlast_session::upkeep::DeleteSessionError;
+use outlast_store::Swept;
 use serde::Serialize;
 
 use crate::{Host, fail};
@@ -12,7 +13,8 @@ use crate::{Host, fail};
 pub struct RetainOptions {
     /// Events; none: for ever.
     pub events: Option<Duration>,
-    /// Messages and run records, which must not go before the events; none: for ever.
+    /// Threads with their messages and run records, after so long without activity, which must not be less than for
+    /// events; none: for ever.
     pub messages: Option<Duration>,
     /// How many rows go in one step. Small, so that appends do not wait.
     pub step_rows: usize,
@@ -45,8 +47,10 @@ pub struct RetainResult {
     pub logs: u64,
     /// How many events.
     pub events: u64,
-    /// How many run records, with their messages. Not counted in advance.
+    /// How many run records, with their sessions. Not counted in advance.
     pub records: u64,
+    /// How many sessions.
+    pub sessions: u64,
     /// Whether there is more to do, for want of time.
     pub more: bool,
     /// Whether this is only what would go.
@@ -70,12 +74,15 @@ impl Host {
         &self,
         options: &RetainOptions,
         result: &mut RetainResult,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), DeleteSessionError> {
         let host = &self.inner;
         let rows = options.step_rows.max(1);
         if let (true, Some(events)) = (options.dry_run, options.events) {
             let counted = host.store.count_expired(events).await?;
             (result.logs, result.events) = (counted.runs, counted.rows);
+        }
+        if let (true, Some(messages)) = (options.dry_run, options.messages) {
+            result.sessions = host.sessions().await?.count_idle(&host.tenant, messages).await?;
         }
         if options.dry_run {
             return Ok(());
@@ -100,19 +107,12 @@ impl Host {
             }
         }
         if let Some(messages) = options.messages {
-            loop {
-                fail::point("retain.records.before");
-                let swept = host.store.delete_runs(messages, rows).await?;
-                result.records += swept.runs;
-                if !swept.more {
-                    break;
-                }
-                if over() {
-                    result.more = true;
-                    return Ok(());
-                }
-                clock.sleep(options.pause).await;
-            }
+            fail::point("retain.records.before");
+            let sessions = host.sessions().await?;
+            let deleted = sessions.delete_idle(&host.tenant, messages, &|| !over()).await?;
+            result.sessions = deleted.sessions.len() as u64;
+            result.records = deleted.sessions.iter().map(|session| session.runs).sum();
+            result.more = deleted.more;
         }
         Ok(())
     }

@@ -63,10 +63,14 @@ impl Host {
         let mut hold = host.hold_reads();
         loop {
             match host.store.read(&host.tenant, run_id, after, max_events, max_bytes).await {
-                Ok(page) => {
-                    hold.done();
-                    return Ok(page);
-                }
+                Ok(page) => match host.whole_page(run_id, page, max_bytes).await {
+                    Ok(page) => {
+                        hold.done();
+                        return Ok(page);
+                    }
+                    Err(ReadError::Store(error)) => hold.wait(error).await?,
+                    Err(error) => return Err(error),
+                },
                 Err(ReadError::Store(error)) => hold.wait(error).await?,
                 Err(error) => return Err(error),
             }

@@ -6,7 +6,7 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[doc(hidden)]
-pub mod fail;
+pub use outlast_store::fail;
 mod local;
 mod probe;
 mod provider;

@@ -42,7 +42,7 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         C::RunIdRequired | C::OffsetMalformed | C::InvalidRequest => StatusCode::BAD_REQUEST,
         C::Unauthorized => StatusCode::UNAUTHORIZED,
         C::Forbidden => StatusCode::FORBIDDEN,
-        C::RunNotFound | C::NotFound => StatusCode::NOT_FOUND,
+        C::RunNotFound | C::NotFound | C::SessionNotFound => StatusCode::NOT_FOUND,
         C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         C::RunIdConflict
         | C::ThreadBusy
@@ -52,8 +52,9 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | C::InterruptedRun
         | C::Cancelled
         | C::Superseded
+        | C::SessionHeld
         | C::Aborted => StatusCode::CONFLICT,
-        C::CursorExpired | C::SandboxGone | C::Expired => StatusCode::GONE,
+        C::CursorExpired | C::SandboxGone | C::SessionDeleted | C::Expired => StatusCode::GONE,
         C::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         C::OffsetAhead => StatusCode::RANGE_NOT_SATISFIABLE,
         C::TooManyRuns => StatusCode::TOO_MANY_REQUESTS,
@@ -62,6 +63,8 @@ pub(crate) fn status(code: ErrorCode) -> StatusCode {
         | C::Unavailable
         | C::LaunchEnvMissing
         | C::SandboxUnreachable
+        | C::BodyUnavailable
+        | C::SnapshotUnavailable
         | C::SandboxReclaimFailed => StatusCode::SERVICE_UNAVAILABLE,
         C::JournalTimeout | C::BudgetExceeded => StatusCode::GATEWAY_TIMEOUT,
         C::LaunchFailed
@@ -90,6 +93,7 @@ pub(crate) fn is_an_answer(code: ErrorCode) -> bool {
             | C::RunIdConflict
             | C::ThreadBusy
             | C::CursorExpired
+            | C::SessionDeleted
             | C::RequestTooLarge
             | C::OffsetAhead
             | C::TooManyRuns
@@ -158,7 +162,9 @@ impl From<StartError> for ApiError {
                 | AcceptRefusal::WorkspaceBusy { run_id, .. }
                 | AcceptRefusal::RunIdConflict { run_id, .. },
             ) => Some(run_id.clone()),
-            StartError::Invalid { .. } | StartError::EnvMissing { .. } => None,
+            StartError::Refused(AcceptRefusal::ThreadDeleted { .. })
+            | StartError::Invalid { .. }
+            | StartError::EnvMissing { .. } => None,
         };
         ApiError { run_id, ..ApiError::new(error.code(), error) }
     }

@@ -100,6 +100,7 @@ impl Bench {
             detached_ttl: None,
             on_disconnect: OnDisconnect::Detach,
             messages: Vec::new(),
+            barrier: None,
             events: Vec::new(),
         };
         match self.store.accept(request).await.unwrap() {
@@ -173,9 +174,9 @@ fn append(token: &ClaimToken, tail: u64, group: usize, size: usize) -> Append {
         "{{\"type\":\"TEXT_MESSAGE_CONTENT\",\"messageId\":\"m\",\"delta\":\"{}\"}}",
         "x".repeat(size - 63)
     );
-    let event = |n: usize| NewEvent {
-        origin: Origin::Journal { byte: tail * 300 + n as u64, index: 0 },
-        chunk: Chunk { kind: EventKind::TextMessageContent, json: json.clone() },
+    let event = |n: usize| {
+        let origin = Origin::Journal { byte: tail * 300 + n as u64, index: 0 };
+        NewEvent::new(origin, Chunk { kind: EventKind::TextMessageContent, json: json.clone() })
     };
     Append {
         token: token.clone(),
@@ -190,6 +191,7 @@ fn append(token: &ClaimToken, tail: u64, group: usize, size: usize) -> Append {
             fold_from: tail,
         }),
         messages: Vec::new(),
+        barrier: None,
         agent_session: None,
     }
 }

@@ -16,7 +16,8 @@ pub(crate) fn open(file: &Path, lock_wait: Duration) -> rusqlite::Result<Connect
         "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF; \
          PRAGMA journal_size_limit=33554432;",
     )?;
-    connection.set_prepared_statement_cache_capacity(64);
+    // More than there are statements: one that falls out would be prepared again at each use.
+    connection.set_prepared_statement_cache_capacity(192);
     Ok(connection)
 }
 

@@ -1,6 +1,9 @@
 //! One error for each operation.
 
-use outlast_core::decide::{AcceptRefusal, ClaimRefusal, EndRefusal, Fenced, ReclaimRefusal, WriteRefusal};
+use outlast_core::decide::{
+    AcceptRefusal, ClaimRefusal, DeleteRefusal, EndRefusal, Fenced, LeaseRefusal, ReclaimRefusal,
+    RecordsRefusal, WriteRefusal,
+};
 use outlast_core::{ErrorCode, InstanceId, RunId, Seq};
 
 /// The store could not do its work.
@@ -42,6 +45,9 @@ pub enum AcceptError {
     /// The decision was against it; nothing was written.
     #[error(transparent)]
     Refused(#[from] AcceptRefusal),
+    /// Bodies that it points to are to be put again; nothing was written.
+    #[error(transparent)]
+    Bodies(RecordsRefusal),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -83,6 +89,9 @@ pub enum AppendError {
         /// What is so.
         actual: Seq,
     },
+    /// Bodies that it points to are to be put again; nothing was written.
+    #[error(transparent)]
+    Bodies(RecordsRefusal),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -105,6 +114,42 @@ pub enum FinishError {
         /// What is so.
         actual: Seq,
     },
+    /// Bodies that it points to are to be put again; nothing was written.
+    #[error(transparent)]
+    Bodies(RecordsRefusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Of [`crate::Ledger::append_records`] and the other operations on one session.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RecordsError {
+    /// The decision was against it; nothing was written.
+    #[error(transparent)]
+    Refused(#[from] RecordsRefusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Of [`crate::Ledger::acquire_lease`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LeaseError {
+    /// The decision was against it; nothing was written.
+    #[error(transparent)]
+    Refused(#[from] LeaseRefusal),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Of [`crate::Ledger::begin_delete`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DeleteError {
+    /// The decision was against it; nothing was written.
+    #[error(transparent)]
+    Refused(#[from] DeleteRefusal),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

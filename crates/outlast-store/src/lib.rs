@@ -7,6 +7,8 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+pub mod fail;
+mod ledger;
 mod memory;
 mod ports;
 mod requests;
@@ -14,15 +16,20 @@ mod roles;
 mod signal;
 
 pub use error::{
-    AcceptError, AppendError, ClaimError, FinishError, InstanceError, ReadError, ReclaimError, StoreError,
-    WriteError,
+    AcceptError, AppendError, ClaimError, DeleteError, FinishError, InstanceError, LeaseError, ReadError,
+    ReclaimError, RecordsError, StoreError, WriteError,
+};
+pub use ledger::{
+    AcquireLease, AppendRecords, LeaseGranted, LeaseOn, LeaseSeen, LeaseToken, ListSessions, MessagePage,
+    MessageRow, NewMessage, NewRecord, Offloaded, Pin, ReadRecords, RecordAppended, RecordPage, SessionHead,
+    SessionName, StoredRecord, run_ended, run_started,
 };
 pub use memory::MemoryStore;
 pub use ports::{Clock, Entropy, Ports, SystemClock, SystemEntropy};
 pub use requests::{
     Accept, Accepted, Append, Appended, BeginReclaim, CancelOutcome, Claim, Claimed, Finish, Finished,
-    HostSeen, Instance, InstanceState, ListInstances, ListRuns, LogEnd, MessageRow, NewEvent, Page,
-    PresenceUntil, Reclaim, ReclaimEnd, Renewed, StoreStats, StoredEvent, Swept,
+    HostSeen, Instance, InstanceState, ListInstances, ListRuns, LogEnd, NewEvent, Page, PresenceUntil,
+    Reclaim, ReclaimEnd, Renewed, StoreStats, StoredEvent, Swept,
 };
 pub use roles::{Instances, Ledger, Log, Runs, Store};
 pub use signal::{Signal, Signals};

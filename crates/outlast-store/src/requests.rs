@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::NewMessage;
 use outlast_core::decide::{AcceptAsk, ClaimAsk, EndVerdict};
 use outlast_core::duration::millis;
 use outlast_core::event::{Chunk, Origin};
+use outlast_core::ledger::Pointer;
 use outlast_core::run::{
     Cancel, CancelReason, ClaimToken, Cursor, LaunchSpec, OnDisconnect, Purpose, RunRecord, Status, Usage,
 };
-use outlast_core::transcript::Message;
 use outlast_core::{InstanceId, Nonce, OwnerId, RunId, Seq, Tenant, ThreadId};
 
 /// A new run. See [`crate::Runs::accept`].
@@ -38,8 +39,10 @@ pub struct Accept {
     pub detached_ttl: Option<Duration>,
     /// What happens when the last viewer leaves.
     pub on_disconnect: OnDisconnect,
-    /// The turn's new messages: the user's.
-    pub messages: Vec<Message>,
+    /// The turn's new messages: the user's ([`NewMessage::input`]).
+    pub messages: Vec<NewMessage>,
+    /// The barrier that was seen before bodies of these messages were put; none where none was.
+    pub barrier: Option<u64>,
     /// The first events of the log, `run.accepted` first.
     pub events: Vec<Chunk>,
 }
@@ -146,20 +149,17 @@ pub struct Renewed {
 pub struct NewEvent {
     /// Where it came from.
     pub origin: Origin,
-    /// What it says.
+    /// What it says; where its body was off-loaded, what stands for it.
     pub chunk: Chunk,
+    /// Where its body is, where that was off-loaded.
+    pub pointer: Option<Pointer>,
 }
 
-/// A message of the transcript, as stored. `ordinal` orders the messages of a run: negative for those of the turn's
-/// input, else the number of the event that began it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MessageRow {
-    /// The run.
-    pub run_id: RunId,
-    /// Its place within the run.
-    pub ordinal: i64,
-    /// The message.
-    pub message: Message,
+impl NewEvent {
+    /// An event that says what it is itself.
+    pub fn new(origin: Origin, chunk: Chunk) -> NewEvent {
+        NewEvent { origin, chunk, pointer: None }
+    }
 }
 
 /// Events to add, all or none.
@@ -175,8 +175,10 @@ pub struct Append {
     pub events: Vec<NewEvent>,
     /// Where the driver is after them.
     pub cursor: Option<Cursor>,
-    /// Messages that these events complete or change: `(ordinal, message)`.
-    pub messages: Vec<(Seq, Message)>,
+    /// Messages that these events complete or change.
+    pub messages: Vec<NewMessage>,
+    /// The barrier that was seen before bodies of these events and messages were put; none where none was.
+    pub barrier: Option<u64>,
     /// The session in the agent's own words, once it is known.
     pub agent_session: Option<String>,
 }
@@ -255,8 +257,10 @@ pub struct StoredEvent {
     pub at: u64,
     /// Where it came from.
     pub origin: Origin,
-    /// Its JSON, byte for byte as it was appended.
+    /// Its JSON, byte for byte as it was appended; where its body was off-loaded, what stands for it.
     pub json: String,
+    /// Where its body is, where that was off-loaded.
+    pub pointer: Option<Pointer>,
 }
 
 /// What a log is beyond the events that a page holds.

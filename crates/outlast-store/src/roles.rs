@@ -7,11 +7,15 @@ use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
 
 use crate::{
-    Accept, AcceptError, Accepted, Append, AppendError, Appended, BeginReclaim, CancelOutcome, Claim,
-    ClaimError, Claimed, Finish, FinishError, Finished, HostSeen, Instance, InstanceError, ListInstances,
-    ListRuns, MessageRow, NewEvent, Page, PresenceUntil, ReadError, ReclaimEnd, ReclaimError, Renewed,
-    Signal, StoreError, StoreStats, Swept, WriteError,
+    Accept, AcceptError, Accepted, AcquireLease, Append, AppendError, AppendRecords, Appended, BeginReclaim,
+    CancelOutcome, Claim, ClaimError, Claimed, DeleteError, Finish, FinishError, Finished, HostSeen,
+    Instance, InstanceError, LeaseError, LeaseGranted, LeaseToken, ListInstances, ListRuns, ListSessions,
+    MessagePage, MessageRow, NewEvent, Page, Pin, PresenceUntil, ReadError, ReadRecords, ReclaimEnd,
+    ReclaimError, RecordAppended, RecordPage, RecordsError, Renewed, SessionHead, SessionName, Signal,
+    StoreError, StoreStats, Swept, WriteError,
 };
+use outlast_core::Nonce;
+use outlast_core::ledger::{Pointer, SessionId};
 
 /// Run records, claims, cancels and presence.
 #[async_trait]
@@ -109,10 +113,6 @@ pub trait Log: Send + Sync {
     /// written. A run's log is [`crate::LogEnd::Expired`] as a whole from its first row on.
     async fn expire_events(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError>;
 
-    /// Deletes the records and messages of runs that ended at least so long ago, whose events have gone and whose sandbox
-    /// is gone, at most about so many rows. Their ids are free again.
-    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError>;
-
     /// What [`Log::expire_events`] would delete with this time, in the end.
     async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError>;
 
@@ -162,18 +162,86 @@ pub trait Instances: Send + Sync {
     ) -> Result<Option<Instance>, StoreError>;
 }
 
-/// What outlives the delivery log.
+/// What outlives the delivery log: the sessions of threads, and the leases and pins of their upkeep.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// The thread's messages: its runs in the order of their acceptance, and within each by ordinal.
+    /// The session, or none: of a thread that has never had a run, or whose runs are all of an older version.
+    async fn session(&self, tenant: &Tenant, name: &SessionName) -> Result<Option<SessionHead>, StoreError>;
+
+    /// As [`Ledger::session`], after the ledger was given what an older version has left elsewhere. None: the thread has
+    /// never had a run.
+    async fn settle_session(
+        &self,
+        tenant: &Tenant,
+        thread: &ThreadId,
+    ) -> Result<Option<SessionHead>, StoreError>;
+
+    /// Sessions.
+    async fn list_sessions(&self, query: &ListSessions) -> Result<Vec<SessionHead>, StoreError>;
+
+    /// Adds records, durable before it returns, as decided by [`outlast_core::decide::RecordsFacts::append`]. The same
+    /// records again add nothing and are answered with their numbers, so an unknown outcome is settled by repeating it.
+    /// Runs add theirs themselves: [`Runs::accept`] the start, [`Log::finish`] messages and end, each in its own
+    /// transaction, whatever the tip is.
+    async fn append_records(&self, append: AppendRecords) -> Result<Vec<RecordAppended>, RecordsError>;
+
+    /// Records of a ledger.
+    async fn read_records(&self, query: &ReadRecords) -> Result<RecordPage, RecordsError>;
+
+    /// The thread's latest messages that come before `before` ([`MessagePage::before`]; none: the latest of all, those of a
+    /// live run included), at most `limit`; more only of one run's that have no numbers yet.
     async fn thread_messages(
         &self,
         tenant: &Tenant,
         thread: &ThreadId,
-    ) -> Result<Vec<MessageRow>, StoreError>;
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<MessagePage, StoreError>;
 
     /// The run's messages by ordinal.
     async fn run_messages(&self, tenant: &Tenant, run_id: &RunId) -> Result<Vec<MessageRow>, StoreError>;
+
+    /// Grants a lease, unless somebody else holds it.
+    async fn acquire_lease(&self, request: &AcquireLease) -> Result<LeaseGranted, LeaseError>;
+
+    /// Lengthens a lease to this length from now; false: it is lost.
+    async fn renew_lease(&self, lease: &LeaseToken, lasts: Duration) -> Result<bool, StoreError>;
+
+    /// Gives a lease back, with a note for the next holder. Without effect where it is lost.
+    async fn release_lease(&self, lease: &LeaseToken, note: Option<u64>) -> Result<(), StoreError>;
+
+    /// Every body of the session that a record, a message or an event points to.
+    async fn pointers(&self, session: &SessionId) -> Result<Vec<Pointer>, StoreError>;
+
+    /// Condemns those of these bodies to which nothing points, and answers with all that are condemned now. From then on
+    /// nothing ever points to them. Only while the lease is held.
+    async fn condemn(&self, lease: &LeaseToken, keys: &[String]) -> Result<Vec<String>, RecordsError>;
+
+    /// Pins snapshots for so long from now, or for longer; answers since when. None: the pin had run out, and a collection
+    /// may have taken what the snapshot relies on.
+    async fn pin(&self, pin: &Nonce, owner: &OwnerId, lasts: Duration) -> Result<Option<u64>, StoreError>;
+
+    /// Lets go of a pin.
+    async fn unpin(&self, pin: &Nonce) -> Result<(), StoreError>;
+
+    /// The pins that hold.
+    async fn pins(&self) -> Result<Vec<Pin>, StoreError>;
+
+    /// Begins to delete a session: from then on nothing is added to it, and its thread has no new run. With `idle_for` only
+    /// where nothing has happened for so long. Repeating it is harmless.
+    async fn begin_delete(
+        &self,
+        tenant: &Tenant,
+        name: &SessionName,
+        idle_for: Option<Duration>,
+    ) -> Result<SessionHead, DeleteError>;
+
+    /// Deletes rows of a session that is being deleted: its runs with all that belongs to them, then its records; at most
+    /// about so many.
+    async fn delete_rows(&self, session: &SessionId, max_rows: usize) -> Result<Swept, StoreError>;
+
+    /// Ends the deletion, once there is nothing left of it anywhere. What remains says that there was a session.
+    async fn end_delete(&self, session: &SessionId) -> Result<(), StoreError>;
 
     /// The latest session that an agent of this kind has had on the thread, before the given run.
     async fn last_agent_session(

@@ -30,6 +30,18 @@ enum What {
         #[arg(long)]
         history: Option<PathBuf>,
     },
+    /// Simulated worlds of sessions, each from a seed
+    Sessions {
+        /// FROM..TO, without TO
+        #[arg(long, default_value = "0..1000", value_parser = seeds)]
+        seeds: std::ops::Range<u64>,
+        /// Where the history of a world that broke a promise is written
+        #[arg(long)]
+        history: Option<PathBuf>,
+        /// Goes on after a world that broke a promise
+        #[arg(long)]
+        keep_going: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -68,6 +80,7 @@ fn main() -> ExitCode {
         What::Chaos(args) => rounds(&args, chaos::Plan::new),
         What::Rolling(args) => rounds(&args, chaos::Plan::rolling),
         What::Sim { seeds, history } => simulate(seeds, history),
+        What::Sessions { seeds, history, keep_going } => simulate_sessions(seeds, history, keep_going),
     };
     match well {
         Ok(true) => ExitCode::SUCCESS,
@@ -124,4 +137,35 @@ fn simulate(seeds: std::ops::Range<u64>, history: Option<PathBuf>) -> std::io::R
     }
     println!("every promise held in {worlds} worlds");
     Ok(true)
+}
+
+fn simulate_sessions(
+    seeds: std::ops::Range<u64>,
+    history: Option<PathBuf>,
+    keep_going: bool,
+) -> std::io::Result<bool> {
+    let (mut worlds, mut broken) = (0, 0);
+    let mut deeds = std::collections::BTreeMap::<String, u64>::new();
+    for seed in seeds {
+        let outcome = sim::simulate_sessions(seed, &sim::SessionsPlan::default());
+        worlds += 1;
+        for (deed, times) in outcome.deeds {
+            *deeds.entry(deed).or_default() += times;
+        }
+        if !outcome.broken.is_empty() {
+            broken += 1;
+            eprintln!("seed {seed}: {:#?}", outcome.broken);
+            if let Some(path) = &history {
+                std::fs::write(path, outcome.history.join("\n"))?;
+            }
+            if !keep_going {
+                return Ok(false);
+            }
+        }
+        if worlds % 100 == 0 {
+            println!("{worlds} worlds");
+        }
+    }
+    println!("a promise was broken in {broken} of {worlds} worlds of sessions: {deeds:?}");
+    Ok(broken == 0)
 }

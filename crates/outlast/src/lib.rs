@@ -41,13 +41,15 @@ pub use outlast_core::{ErrorCode, Offset, RunId, Seq, Tenant, ThreadId};
 #[cfg(feature = "postgres")]
 pub use outlast_postgres as postgres;
 pub use outlast_runtime::{
-    CancelError, CancelReport, Driven, Environment, Host, KeepEnd, Keeper, Notice, Notices, Observer,
-    Options, Orphan, OrphanState, Presence, PruneFailure, PruneKept, PruneOptions, PruneResult, PruneStage,
-    ReapClaim, ReapError, ReapOptions, ReapOutcome, ReapResult, ReapRun, ReapSteps, ReclaimOutcome,
-    ReclaimResult, ReclaimedSandbox, RetainOptions, RetainResult, RunProbe, SandboxReclaimFailed,
-    SandboxView, Seen, ShippedSteps, Start, StartError, Started, VerifyError, VerifyReport, Viewer,
+    CancelError, CancelReport, CheckpointWhen, Driven, Environment, Host, KeepEnd, Keeper, Notice, Notices,
+    Observer, Options, Orphan, OrphanState, Presence, PruneFailure, PruneKept, PruneOptions, PruneResult,
+    PruneStage, ReapClaim, ReapError, ReapOptions, ReapOutcome, ReapResult, ReapRun, ReapSteps,
+    ReclaimOutcome, ReclaimResult, ReclaimedSandbox, RetainOptions, RetainResult, RunProbe,
+    SandboxReclaimFailed, SandboxView, Seen, ShippedSteps, Start, StartError, Started, VerifyError,
+    VerifyReport, Viewer, WorkspaceOptions,
 };
 pub use outlast_sandbox as sandbox;
 #[cfg(feature = "server")]
 pub use outlast_server as server;
+pub use outlast_session as session;
 pub use outlast_store as store;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use outlast_core::{OwnerId, Tenant};
 use outlast_runtime::{Environment, Host, HostConfig, Notices, Options};
 use outlast_sandbox::{LocalConfig, LocalProvider, ProviderError, ShimProgram};
+use outlast_session::objects::{Objects, ObjectsError};
 use outlast_sqlite::{SqliteConfig, SqliteStore};
 use outlast_store::{Ports, Store, StoreError};
 
@@ -55,6 +56,11 @@ pub struct LocalOptions {
     pub data_dir: PathBuf,
     /// Where the durable state is.
     pub store: StoreChoice,
+    /// Where large bodies and snapshots of workspaces are: a directory, or a bucket by URL (`s3://…`, `gs://…`, `az://…`);
+    /// none: `objects` in the data directory. Hosts that share a store must share this, too.
+    pub objects: Option<String>,
+    /// What the environment says of the bucket (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
+    pub objects_environment: Vec<(String, String)>,
     /// Whose runs are handled.
     pub tenant: Tenant,
     /// Times and sizes.
@@ -75,6 +81,8 @@ impl LocalOptions {
         LocalOptions {
             data_dir: data_dir.into(),
             store: StoreChoice::Embedded,
+            objects: None,
+            objects_environment: bucket_environment(),
             tenant: Tenant::default(),
             options: Options::default(),
             environment: Environment::of_process(),
@@ -94,6 +102,9 @@ pub enum OpenError {
     /// The sandboxes.
     #[error("the sandboxes' directory: {0}")]
     Provider(#[from] ProviderError),
+    /// Object storage.
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
     /// The path of this program, which is to be the shim, is not known.
     #[error("the path of this program cannot be found out: {0}")]
     Program(std::io::Error),
@@ -120,15 +131,23 @@ impl Local {
             shim: ShimProgram { program, args: args.into_iter().map(Into::into).collect() },
             ports: options.ports.clone(),
         })?;
+        let own = options.data_dir.join("objects");
+        let place = options.objects.unwrap_or_else(|| own.to_string_lossy().into_owned());
+        let objects = Objects::open(&place, options.objects_environment)?;
+        let mut times = options.options;
+        if times.workspace.cache.is_none() {
+            times.workspace.cache = Some(options.data_dir.join("cache").join("workspaces"));
+        }
         let host = Host::new(HostConfig {
             owner: owner.clone(),
             store,
+            objects,
             provider: Arc::new(provider),
             agents: outlast_agents::agent,
             ports: options.ports,
             environment: options.environment,
             tenant: options.tenant,
-            options: options.options,
+            options: times,
             notices: options.notices,
         });
         Ok(Local { host, owner })
@@ -149,6 +168,15 @@ impl Local {
         let store: Arc<dyn Store> = Arc::clone(self.host.store());
         store.close().await;
     }
+}
+
+/// What this process's environment says of buckets.
+fn bucket_environment() -> Vec<(String, String)> {
+    let meant = |name: &str| ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix));
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| meant(name))
+        .collect()
 }
 
 /// Opens the durable state alone.

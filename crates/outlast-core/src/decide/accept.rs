@@ -22,6 +22,8 @@ pub struct AcceptFacts {
     pub thread_run: Option<RunId>,
     /// A live run that uses the same lent workspace, where one of the two does not share it.
     pub workspace_run: Option<RunId>,
+    /// Whether the thread's session was deleted, or is being deleted.
+    pub thread_deleted: bool,
 }
 
 /// What is asked for.
@@ -85,6 +87,12 @@ pub enum AcceptRefusal {
         /// The live run that uses it.
         run_id: RunId,
     },
+    /// `session_deleted`.
+    #[error("thread {thread_id:?} was deleted and is not begun again: choose another thread id")]
+    ThreadDeleted {
+        /// The thread.
+        thread_id: ThreadId,
+    },
 }
 
 /// Decides.
@@ -104,6 +112,9 @@ pub fn accept(facts: &AcceptFacts, ask: &AcceptAsk<'_>) -> Result<AcceptDecision
             return Ok(AcceptDecision::Existing);
         };
         return Err(AcceptRefusal::RunIdConflict { run_id: ask.run_id.clone(), differs });
+    }
+    if facts.thread_deleted {
+        return Err(AcceptRefusal::ThreadDeleted { thread_id: ask.thread_id.clone() });
     }
     if let Some(run_id) = &facts.thread_run {
         let thread_id = ask.thread_id.clone();
@@ -135,6 +146,7 @@ mod tests {
             existing: existing.clone(),
             thread_run: thread_run.map(run),
             workspace_run: workspace_run.map(run),
+            thread_deleted: false,
         };
         let ask = |facts: AcceptFacts, on: &str, chosen, digest| {
             let (run_id, thread_id) = (&run("r"), &thread(on));
@@ -170,6 +182,8 @@ mod tests {
             ask(facts(&existing, None, None), "t", true, "e"),
             Err(AcceptRefusal::RunIdConflict { .. })
         ));
+        let deleted = AcceptFacts { thread_deleted: true, ..facts(&None, None, None) };
+        assert!(matches!(ask(deleted, "t", true, "d"), Err(AcceptRefusal::ThreadDeleted { .. })));
         assert!(matches!(
             ask(facts(&None, Some("x"), Some("y")), "t", true, "d"),
             Err(AcceptRefusal::ThreadBusy { run_id, .. }) if run_id == run("x")

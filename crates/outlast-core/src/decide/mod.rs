@@ -6,6 +6,7 @@ mod cancel;
 mod claim;
 mod end;
 mod follow;
+mod ledger;
 mod orphan;
 mod presence;
 mod prune;
@@ -18,6 +19,10 @@ pub use cancel::{CancelDecision, cancel};
 pub use claim::{ClaimAsk, ClaimFacts, ClaimRefusal, Fenced, Grant, Lease, claim};
 pub use end::{EndVerdict, Ending, end};
 pub use follow::{Next, SandboxFacts, next, silent};
+pub use ledger::{
+    DeleteRefusal, LeaseRefusal, RecordDecision, RecordsAsk, RecordsFacts, RecordsRefusal, SessionState,
+    bodies,
+};
 pub use orphan::{InstanceRow, OrphanFacts, OrphanStep, orphan};
 pub use presence::detached_since;
 pub use prune::{FilesAge, KeepReason, PruneFacts, PruneRecord, PruneStep, PruneTimes, RunUse, prune};

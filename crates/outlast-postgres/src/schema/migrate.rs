@@ -3,7 +3,8 @@
 use deadpool_postgres::{Pool, Transaction};
 use outlast_store::Entropy;
 
-use super::steps::{STEPS, Step, TABLES};
+use super::sessions::make_sessions;
+use super::steps::{STEPS, Step};
 use crate::failure::{Failure, Tried};
 
 /// Locked for the length of a migration, by schema. The number is arbitrary, and Outlast's.
@@ -24,12 +25,19 @@ pub(super) async fn migrate(pool: &Pool, entropy: &dyn Entropy, steps: &[Step]) 
     tx.batch_execute(LOCK).await?;
     // A step must not keep the hosts that work waiting for long behind what it waits for itself.
     tx.batch_execute("SET LOCAL lock_timeout = '10s'").await?;
-    let (found, deployment_id) = match version(&tx).await? {
-        Some(found) => found,
-        None => (0, make(&tx, entropy).await?),
+    let known = version(&tx).await?;
+    let found = known.as_ref().map_or(0, |(version, _)| *version);
+    let missing: Vec<&Step> = steps.iter().filter(|step| step.version > found).collect();
+    leave_alone_what_is_foreign(&tx, &missing, known.is_some()).await?;
+    let deployment_id = match known {
+        Some((_, id)) => id,
+        None => make(&tx, entropy).await?,
     };
-    for step in steps.iter().filter(|step| step.version > found) {
+    for step in missing {
         tx.batch_execute(step.sql).await?;
+        if step.makes_sessions {
+            make_sessions(&tx, &deployment_id).await?;
+        }
         tx.execute("UPDATE outlast_meta SET schema_version = $1", &[&step.version]).await?;
         tracing::info!(from = found, to = step.version, "migrated the database");
     }
@@ -80,22 +88,31 @@ async fn version(tx: &Transaction<'_>) -> Tried<Option<(i32, String)>> {
     }
 }
 
-/// Makes the first table, and the deployment's id.
-async fn make(tx: &Transaction<'_>, entropy: &dyn Entropy) -> Tried<String> {
+/// Refuses a schema in which somebody else has a table that a step would make.
+async fn leave_alone_what_is_foreign(tx: &Transaction<'_>, missing: &[&Step], has_data: bool) -> Tried<()> {
+    let tables: Vec<&str> = missing.iter().flat_map(|step| step.tables).copied().collect();
     let foreign = tx
         .query_opt(
             "SELECT relname::text, current_schema()::text FROM pg_class \
              WHERE relnamespace = current_schema()::regnamespace AND relname::text = ANY ($1) LIMIT 1",
-            &[&TABLES],
+            &[&tables],
         )
         .await?;
-    if let Some(row) = foreign {
-        let (table, schema): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
-        return Err(Failure::Unsuitable(format!(
-            "the schema {schema:?} has a table {table:?} that Outlast did not make: give Outlast a schema of its own \
-             (CREATE SCHEMA outlast, and ?options=-c%20search_path%3Doutlast at the end of the URL)"
-        )));
-    }
+    let Some(row) = foreign else { return Ok(()) };
+    let (table, schema): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
+    let what_to_do = if has_data {
+        "rename it (ALTER TABLE … RENAME TO …), or move Outlast's tables to a schema of their own"
+    } else {
+        "give Outlast a schema of its own (CREATE SCHEMA outlast, and ?options=-c%20search_path%3Doutlast at the end of \
+         the URL)"
+    };
+    Err(Failure::Unsuitable(format!(
+        "the schema {schema:?} has a table {table:?} that Outlast did not make: {what_to_do}"
+    )))
+}
+
+/// Makes the first table, and the deployment's id.
+async fn make(tx: &Transaction<'_>, entropy: &dyn Entropy) -> Tried<String> {
     let id = entropy.uuid();
     tx.batch_execute(
         "CREATE TABLE outlast_meta (schema_version integer NOT NULL, deployment_id text NOT NULL)",

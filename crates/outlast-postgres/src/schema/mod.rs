@@ -1,6 +1,7 @@
 //! The tables.
 
 mod migrate;
+mod sessions;
 mod steps;
 #[cfg(test)]
 mod tests;

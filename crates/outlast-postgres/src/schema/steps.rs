@@ -9,13 +9,28 @@ pub(super) struct Step {
     pub(super) version: i32,
     /// Its statements, run in one transaction.
     pub(super) sql: &'static str,
+    /// The tables that it makes.
+    pub(super) tables: &'static [&'static str],
+    /// Whether the threads that there are get their sessions after it.
+    pub(super) makes_sessions: bool,
 }
 
 /// All steps, in order. The first makes the tables.
-pub(super) const STEPS: &[Step] = &[Step { version: 1, sql: V1 }, Step { version: 2, sql: V2 }];
-
-/// The tables that the steps make.
-pub(super) const TABLES: &[&str] = &["runs", "specs", "events", "messages", "presence", "instances", "hosts"];
+pub(super) const STEPS: &[Step] = &[
+    Step {
+        version: 1,
+        sql: V1,
+        tables: &["runs", "specs", "events", "messages", "presence", "instances"],
+        makes_sessions: false,
+    },
+    Step { version: 2, sql: V2, tables: &["hosts"], makes_sessions: false },
+    Step {
+        version: 3,
+        sql: V3,
+        tables: &["sessions", "records", "condemned", "leases", "pins"],
+        makes_sessions: true,
+    },
+];
 
 /// JSON is text, not `jsonb`, which refuses what JSON allows in strings; and an event's is bytes, since it goes out byte for
 /// byte as it came and a text of PostgreSQL holds no NUL.
@@ -146,3 +161,85 @@ CREATE TABLE hosts (
     until_time bigint NOT NULL
 );
 ";
+
+/// What outlives the delivery log: the session of each thread with its records, and the leases and pins of its upkeep.
+///
+/// `runs.ledgered` says what a thread's records know of a run: 0 nothing, 1 its start, 2 its end. Hosts of the version before
+/// leave it alone, and with it what they accept and end; the next write of this version adds that to the records. A row of
+/// `messages` is there until then. They also leave alone where a message's body is when they replace the message: `stub` is
+/// the digest of the JSON that stands for the body, and where the JSON is another, there is no body elsewhere.
+///
+/// Keys of bodies begin with their session's, so `COLLATE "C"` makes all of a session's one range of an index. The tables
+/// that hosts write to are locked in the order in which their statements do: `runs` first.
+const V3: &str = r#"
+ALTER TABLE runs ADD COLUMN ledgered smallint NOT NULL DEFAULT 0;
+ALTER TABLE events ADD COLUMN blob_key text COLLATE "C";
+ALTER TABLE events ADD COLUMN blob_size bigint;
+ALTER TABLE messages ADD COLUMN blob_key text COLLATE "C";
+ALTER TABLE messages ADD COLUMN blob_size bigint;
+ALTER TABLE messages ADD COLUMN sum text;
+ALTER TABLE messages ADD COLUMN stub text;
+CREATE INDEX runs_unsettled ON runs (tenant, thread_id, run) WHERE ledgered < 2;
+CREATE INDEX events_blob ON events (blob_key) WHERE blob_key IS NOT NULL;
+CREATE INDEX messages_blob ON messages (blob_key) WHERE blob_key IS NOT NULL;
+CREATE INDEX instances_thread ON instances (tenant, thread_id) WHERE state <> 'gone';
+
+CREATE TABLE sessions (
+    session    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    session_id text COLLATE "C" NOT NULL UNIQUE,
+    tenant     text NOT NULL,
+    thread_id  text NOT NULL,
+    state      text NOT NULL,
+    created_at bigint NOT NULL,
+    active_at  bigint NOT NULL,
+    deleted_at bigint,
+    tip        bigint NOT NULL,
+    barrier    bigint NOT NULL,
+    fold       text,
+    UNIQUE (tenant, thread_id)
+) WITH (fillfactor = 70);
+CREATE INDEX sessions_newest ON sessions (tenant, active_at, session_id);
+CREATE INDEX sessions_idle ON sessions (active_at);
+CREATE INDEX sessions_ended ON sessions (session_id) WHERE state <> 'active';
+
+CREATE TABLE records (
+    session   bigint NOT NULL,
+    seq       bigint NOT NULL,
+    at        bigint NOT NULL,
+    record_id text NOT NULL,
+    kind      text NOT NULL,
+    skip      boolean NOT NULL,
+    sum       text NOT NULL,
+    body      text NOT NULL,
+    blob_key  text COLLATE "C",
+    blob_size bigint,
+    PRIMARY KEY (session, seq),
+    UNIQUE (session, record_id)
+);
+CREATE INDEX records_workspace ON records (session, seq)
+    WHERE kind IN ('workspace_checkpointed', 'workspace_restored');
+CREATE INDEX records_blob ON records (blob_key) WHERE blob_key IS NOT NULL;
+
+CREATE TABLE condemned (
+    blob_key text COLLATE "C" PRIMARY KEY,
+    session  bigint NOT NULL
+);
+
+CREATE TABLE leases (
+    name       text COLLATE "C" PRIMARY KEY,
+    epoch      bigint NOT NULL,
+    owner      text,
+    nonce      text,
+    until_time bigint,
+    note       bigint,
+    noted_at   bigint
+);
+CREATE INDEX leases_owner ON leases (owner) WHERE owner IS NOT NULL;
+
+CREATE TABLE pins (
+    pin        text PRIMARY KEY,
+    owner      text NOT NULL,
+    since      bigint NOT NULL,
+    until_time bigint NOT NULL
+);
+"#;

@@ -1,4 +1,4 @@
-//! A database of an older version. So far there is one step, so the next is one of the test.
+//! A database of an older version. The step after the last is one of the test.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ const NEXT: &str =
 
 fn steps() -> Vec<Step> {
     let next = STEPS.len() as i32 + 1;
-    let known = STEPS.iter().map(|step| Step { version: step.version, sql: step.sql });
-    known.chain([Step { version: next, sql: NEXT }]).collect()
+    let known = STEPS.iter().map(|step| Step { ..*step });
+    known.chain([Step { version: next, sql: NEXT, tables: &["next"], makes_sessions: false }]).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,14 @@
 //! Accepting a run.
 
-use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun};
+use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun, SessionState};
 use outlast_core::event::Origin;
 use outlast_core::run::{Phase, Status};
 use outlast_core::{Nonce, OwnerId, RunId, ThreadId};
-use outlast_store::{Accept, AcceptError, Accepted, Claimed, NewEvent};
+use outlast_store::{Accept, AcceptError, Accepted, Claimed, NewEvent, run_started};
 
 use super::append::{refuse_terminal, write_events};
-use super::context::{Tx, get, int, millis, parsed, to_json};
+use super::context::{Tx, get, int, millis, parsed, to_json, word};
+use super::ledger::{Session, add_once, pointers_of, settle};
 use super::messages::write_messages;
 use super::record;
 use crate::failure::Tried;
@@ -18,7 +19,7 @@ pub(crate) async fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accept
     if let Err(error) = refuse_terminal(request.events.iter().map(|chunk| chunk.kind)) {
         return Ok(Err(error.into()));
     }
-    let (facts, existing) = facts(tx, request).await?;
+    let Facts { facts, existing, has_session } = facts(tx, request).await?;
     let run = match (decide::accept(&facts, &request.ask()), existing) {
         (Err(refusal), _) => return Ok(Err(refusal.into())),
         (Ok(AcceptDecision::Existing), Some(run)) => {
@@ -28,7 +29,10 @@ pub(crate) async fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accept
             lengthen(tx, run, request).await?;
             run
         }
-        (Ok(_), _) => insert(tx, request).await?,
+        (Ok(_), _) => match insert(tx, request, facts, has_session).await? {
+            Ok(run) => run,
+            Err(error) => return Ok(Err(error)),
+        },
     };
     Ok(Ok(Accepted::New(Box::new(Claimed { token: request.token(), run: record::existing(tx, run).await? }))))
 }
@@ -43,13 +47,26 @@ async fn lengthen(tx: &Tx<'_>, run: i64, request: &Accept) -> Tried<()> {
     Ok(())
 }
 
-async fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
-    let thread_run = tx
-        .maybe(
-            "SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2 AND status IN ('running', 'interrupted')",
+/// What is known before anything is written.
+struct Facts {
+    facts: AcceptFacts,
+    /// The key of the run that has the requested id.
+    existing: Option<i64>,
+    /// Whether the thread has had a session at that moment.
+    has_session: bool,
+}
+
+async fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<Facts> {
+    let thread = tx
+        .one(
+            "SELECT (SELECT run_id FROM runs WHERE tenant = $1 AND thread_id = $2 \
+             AND status IN ('running', 'interrupted')), \
+             (SELECT state FROM sessions WHERE tenant = $1 AND thread_id = $2)",
             &[&request.tenant.as_str(), &request.thread_id.as_str()],
         )
         .await?;
+    let state = get::<Option<&str>>(&thread, 1)?;
+    let state = state.map(|state| word("state of a session", state, SessionState::parse)).transpose()?;
     let workspace_run = match &request.spec.workspace {
         None => None,
         Some(workspace) => {
@@ -87,25 +104,67 @@ async fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>
             (Some(ExistingRun { thread_id, digest: get(row, 3)?, claim }), Some(get(row, 0)?))
         }
     };
-    let run_id = |row: Option<tokio_postgres::Row>| {
-        row.map(|row| parsed("run id", RunId::new(get::<&str>(&row, 0)?))).transpose()
-    };
-    Ok((
-        AcceptFacts { existing, thread_run: run_id(thread_run)?, workspace_run: run_id(workspace_run)? },
-        key,
-    ))
+    let run_id = |id: Option<&str>| id.map(|id| parsed("run id", RunId::new(id))).transpose();
+    let workspace_run = workspace_run.as_ref().map(|row| get::<&str>(row, 0)).transpose()?;
+    Ok(Facts {
+        facts: AcceptFacts {
+            existing,
+            thread_run: run_id(get(&thread, 0)?)?,
+            workspace_run: run_id(workspace_run)?,
+            thread_deleted: state.is_some_and(|state| state != SessionState::Active),
+        },
+        existing: key,
+        has_session: state.is_some(),
+    })
 }
 
-async fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<i64> {
+/// The run's row first, then the lock of its thread's session: whoever begins to delete the session has that lock while it
+/// looks for live runs. So either it finds this one, or its mark is found here.
+async fn insert(
+    tx: &Tx<'_>,
+    request: &Accept,
+    facts: AcceptFacts,
+    has_session: bool,
+) -> Tried<Result<i64, AcceptError>> {
+    let run = insert_run(tx, request).await?;
+    let (tenant, thread) = (&request.tenant, &request.thread_id);
+    let mut session = Session::lock_or_make(tx, tenant, thread, run, has_session).await?;
+    if !session.is_active() {
+        let deleted = AcceptFacts { thread_deleted: true, ..facts };
+        if let Err(refusal) = decide::accept(&deleted, &request.ask()) {
+            return Ok(Err(refusal.into()));
+        }
+    }
+    let keys = pointers_of(&[], &request.messages);
+    if let Err(refusal) = session.may_point_to(tx, request.barrier, &keys).await? {
+        return Ok(Err(AcceptError::Bodies(refusal)));
+    }
+    let events: Vec<NewEvent> =
+        request.events.iter().map(|chunk| NewEvent::new(Origin::Host, chunk.clone())).collect();
+    write_events(tx, run, 0, &events).await?;
+    write_messages(tx, run, &request.messages).await?;
+    settle(tx, &mut session, run).await?;
+    let spec = &request.spec;
+    let input = request.messages.iter().filter(|new| new.ordinal < 0).map(|new| &new.message);
+    let started = run_started(&request.run_id, &spec.agent, spec.model.as_deref(), input);
+    add_once(tx, session, &started).await?;
+    tx.touch(&request.run_id);
+    Ok(Ok(run))
+}
+
+/// Writes the rows of the run and of its spec. Its start is added to the ledger in the same transaction.
+async fn insert_run(tx: &Tx<'_>, request: &Accept) -> Tried<i64> {
     let secret = tx.entropy.exit_secret();
     let workspace = request.spec.workspace.as_ref();
     let row = tx
         .one(
-            "INSERT INTO runs (run_id, tenant, thread_id, digest, exit_secret, status, phase, started_at, workspace, \
-             workspace_shared, detached_ttl, on_disconnect, epoch, lease_owner, lease_nonce, lease_until, claimed_at, \
-             tail, closed, sealed, kind) \
-             SELECT $1, $2, $3, $4, $5, $6, $7, now, $8, $9, $10, $11, 1, $12, $13, now + $14, now, $15, false, false, \
-             $16 FROM outlast_now() AS now RETURNING run",
+            "WITH added AS (\
+                INSERT INTO runs (run_id, tenant, thread_id, digest, exit_secret, status, phase, started_at, workspace, \
+                workspace_shared, detached_ttl, on_disconnect, epoch, lease_owner, lease_nonce, lease_until, claimed_at, \
+                tail, closed, sealed, kind, ledgered) \
+                SELECT $1, $2, $3, $4, $5, $6, $7, now, $8, $9, $10, $11, 1, $12, $13, now + $14, now, $15, false, false, \
+                $16, 1 FROM outlast_now() AS now RETURNING run\
+             ) INSERT INTO specs (run, json) SELECT run, $17 FROM added RETURNING run",
             &[
                 &request.run_id.as_str(),
                 &request.tenant.as_str(),
@@ -123,17 +182,9 @@ async fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<i64> {
                 &millis(request.lease),
                 &int(request.events.len() as u64),
                 &request.spec.kind,
+                &to_json(&request.spec)?,
             ],
         )
         .await?;
-    let run: i64 = get(&row, 0)?;
-    tx.write("INSERT INTO specs (run, json) VALUES ($1, $2)", &[&run, &to_json(&request.spec)?]).await?;
-    let events: Vec<NewEvent> =
-        request.events.iter().map(|chunk| NewEvent { origin: Origin::Host, chunk: chunk.clone() }).collect();
-    write_events(tx, run, 0, &events).await?;
-    // The turn's input stands before the first event.
-    let first = -(request.messages.len() as i64);
-    write_messages(tx, run, (first..).zip(&request.messages)).await?;
-    tx.touch(&request.run_id);
-    Ok(run)
+    get(&row, 0)
 }

@@ -9,6 +9,7 @@ use outlast_store::{Append, AppendError, Appended, NewEvent, StoreError};
 
 use super::context::{Tx, Value, get, int, to_json, uint};
 use super::head::Head;
+use super::ledger::{Session, pointers_of};
 use super::messages::{Columns, write_messages};
 use crate::failure::{Tried, defect};
 
@@ -40,16 +41,17 @@ const AT_ONCE: &str = at_once!(
     ", said AS (\
         INSERT INTO messages (run, ordinal, json) \
         SELECT head.run, message.ordinal, message.json FROM head, unnest($12::bigint[], $13::text[]) AS message (ordinal, json) \
-        ON CONFLICT (run, ordinal) DO UPDATE SET json = excluded.json\
+        ON CONFLICT (run, ordinal) DO UPDATE SET json = excluded.json, blob_key = NULL, blob_size = NULL, sum = NULL, \
+            stub = NULL\
     )"
 );
 
-/// See [`outlast_store::Log::append`]: in one statement. None where something is not as the writer believes, which
-/// [`append`] finds out.
+/// See [`outlast_store::Log::append`]: in one statement, of what points to no body elsewhere. None where something is not as
+/// the writer believes, which [`append`] finds out.
 pub(crate) async fn append_at_once(client: &Client, request: &Append) -> Tried<Option<Appended>> {
     let token = &request.token;
     let events = Events::of(&request.events);
-    let messages = Columns::of(request.messages.iter().map(|(ordinal, message)| (int(ordinal.0), message)))?;
+    let messages = Columns::of(&request.messages)?;
     let (run_id, nonce, batch) = (token.run_id.as_str(), token.nonce.as_str(), request.batch.as_str());
     let (epoch, tail, count) =
         (int(token.epoch), int(request.expected_tail.0), int(request.events.len() as u64));
@@ -87,7 +89,26 @@ pub(crate) async fn append(tx: &Tx<'_>, request: &Append) -> Tried<Result<Append
         Ok(WriteDecision::Written) => return Ok(Ok(Appended { tail: head.facts.tail })),
         Err(refusal) => return Ok(Err(refusal.into())),
     }
-    let tail = write_append(tx, &head, request).await?;
+    let keys = pointers_of(&request.events, &request.messages);
+    if !keys.is_empty() {
+        let session = Session::lock_or_make(tx, &head.tenant, &head.thread_id, head.run, true).await?;
+        if let Err(refusal) = session.may_point_to(tx, request.barrier, &keys).await? {
+            return Ok(Err(AppendError::Bodies(refusal)));
+        }
+    }
+    let tail = write_content(tx, &head, request).await?;
+    tx.write(
+        "UPDATE runs SET tail = $2, last_batch = $3, cursor = coalesce($4, cursor), \
+         agent_session = coalesce($5, agent_session) WHERE run = $1",
+        &[
+            &head.run,
+            &int(tail.0),
+            &request.batch.as_str(),
+            &request.cursor.as_ref().map(to_json).transpose()?,
+            &session(request),
+        ],
+    )
+    .await?;
     tx.touch(run_id);
     Ok(Ok(Appended { tail }))
 }
@@ -129,25 +150,11 @@ pub(crate) fn refuse_terminal(mut kinds: impl Iterator<Item = EventKind>) -> Res
     }
 }
 
-/// Writes what an append carries. Everything is decided before.
-pub(super) async fn write_append(tx: &Tx<'_>, head: &Head, request: &Append) -> Tried<Seq> {
+/// Writes events and messages, and answers with the tail after them. Everything is decided before.
+pub(super) async fn write_content(tx: &Tx<'_>, head: &Head, request: &Append) -> Tried<Seq> {
     write_events(tx, head.run, head.facts.tail.0, &request.events).await?;
-    let messages = request.messages.iter().map(|(ordinal, message)| (int(ordinal.0), message));
-    write_messages(tx, head.run, messages).await?;
-    let tail = head.facts.tail.0 + request.events.len() as u64;
-    tx.write(
-        "UPDATE runs SET tail = $2, last_batch = $3, cursor = coalesce($4, cursor), \
-         agent_session = coalesce($5, agent_session) WHERE run = $1",
-        &[
-            &head.run,
-            &int(tail),
-            &request.batch.as_str(),
-            &request.cursor.as_ref().map(to_json).transpose()?,
-            &session(request),
-        ],
-    )
-    .await?;
-    Ok(Seq(tail))
+    write_messages(tx, head.run, &request.messages).await?;
+    Ok(Seq(head.facts.tail.0 + request.events.len() as u64))
 }
 
 /// Writes events after the given tail.
@@ -156,18 +163,34 @@ pub(super) async fn write_events(tx: &Tx<'_>, run: i64, tail: u64, events: &[New
         return Ok(());
     }
     let Events { bytes, indexes, json } = Events::of(events);
+    let pointers = || events.iter().map(|event| event.pointer.as_ref());
+    if pointers().all(|pointer| pointer.is_none()) {
+        tx.write(
+            "INSERT INTO events (run, seq, at, origin_byte, origin_index, json) \
+             SELECT $1, $2 + event.n, outlast_now(), event.byte, event.index, event.json \
+             FROM unnest($3::bigint[], $4::integer[], $5::bytea[]) WITH ORDINALITY AS event (byte, index, json, n)",
+            &[&run, &int(tail), &bytes, &indexes, &json],
+        )
+        .await?;
+        return Ok(());
+    }
+    let keys: Vec<Option<&str>> =
+        pointers().map(|pointer| pointer.map(|pointer| pointer.key.as_str())).collect();
+    let sizes: Vec<Option<i64>> =
+        pointers().map(|pointer| pointer.map(|pointer| int(pointer.size))).collect();
     tx.write(
-        "INSERT INTO events (run, seq, at, origin_byte, origin_index, json) \
-         SELECT $1, $2 + event.n, outlast_now(), event.byte, event.index, event.json \
-         FROM unnest($3::bigint[], $4::integer[], $5::bytea[]) WITH ORDINALITY AS event (byte, index, json, n)",
-        &[&run, &int(tail), &bytes, &indexes, &json],
+        "INSERT INTO events (run, seq, at, origin_byte, origin_index, json, blob_key, blob_size) \
+         SELECT $1, $2 + event.n, outlast_now(), event.byte, event.index, event.json, event.key, event.size \
+         FROM unnest($3::bigint[], $4::integer[], $5::bytea[], $6::text[], $7::bigint[]) \
+         WITH ORDINALITY AS event (byte, index, json, key, size, n)",
+        &[&run, &int(tail), &bytes, &indexes, &json, &keys, &sizes],
     )
     .await?;
     Ok(())
 }
 
 /// The session in the agent's own words. A text of PostgreSQL holds no NUL, and no agent can be given one as an argument.
-fn session(request: &Append) -> Option<String> {
+pub(super) fn session(request: &Append) -> Option<String> {
     request.agent_session.as_ref().map(|session| session.replace('\0', "\u{fffd}"))
 }
 

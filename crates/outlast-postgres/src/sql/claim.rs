@@ -7,6 +7,7 @@ use outlast_store::{Claim, ClaimError, Claimed};
 
 use super::context::{Tx, get, int, millis, parsed};
 use super::head::Head;
+use super::ledger::release_all_leases;
 use super::record;
 use crate::failure::Tried;
 
@@ -63,7 +64,7 @@ pub(crate) async fn release(tx: &Tx<'_>, token: &ClaimToken) -> Tried<()> {
     Ok(())
 }
 
-/// Gives back every claim of the owner.
+/// Gives back every claim and every lease of the owner.
 pub(crate) async fn release_all(tx: &Tx<'_>, owner: &OwnerId) -> Tried<()> {
     let rows = tx
         .all(
@@ -75,5 +76,5 @@ pub(crate) async fn release_all(tx: &Tx<'_>, owner: &OwnerId) -> Tried<()> {
     for row in &rows {
         tx.touch(&parsed("run id", RunId::new(get::<&str>(row, 0)?))?);
     }
-    Ok(())
+    release_all_leases(tx, owner).await
 }

@@ -20,6 +20,8 @@ pub(super) type Value<'a> = &'a (dyn ToSql + Sync);
 pub(crate) struct Tx<'a> {
     tx: Transaction<'a>,
     pub(super) entropy: &'a dyn Entropy,
+    /// The deployment, of which a session's id is made.
+    pub(super) deployment: &'a str,
     touched: Mutex<Vec<RunId>>,
 }
 
@@ -32,8 +34,8 @@ pub(crate) enum Next<T, E> {
 }
 
 impl<'a> Tx<'a> {
-    pub(crate) fn new(tx: Transaction<'a>, entropy: &'a dyn Entropy) -> Self {
-        Tx { tx, entropy, touched: Mutex::default() }
+    pub(crate) fn new(tx: Transaction<'a>, entropy: &'a dyn Entropy, deployment: &'a str) -> Self {
+        Tx { tx, entropy, deployment, touched: Mutex::default() }
     }
 
     /// Whoever watches the run is woken once the transaction is committed.

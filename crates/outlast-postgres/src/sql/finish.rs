@@ -1,11 +1,13 @@
 //! Ending a run.
 
 use outlast_core::decide::{Fenced, WriteDecision};
-use outlast_store::{Finish, FinishError, Finished, StoreError};
+use outlast_core::run::RunRecord;
+use outlast_store::{Finish, FinishError, Finished, StoreError, run_ended, run_started};
 
-use super::append::write_append;
-use super::context::{Tx, to_json};
+use super::append::{session, write_content};
+use super::context::{Tx, int, to_json};
 use super::head::Head;
+use super::ledger::{OfRun, Session, add_of_run, input, pointers_of, settle};
 use super::reclaim::reclaim_after_end;
 use super::record;
 use crate::failure::{Tried, defect};
@@ -28,28 +30,56 @@ pub(crate) async fn finish(tx: &Tx<'_>, request: &Finish) -> Tried<Result<Finish
         }
         Err(refusal) => return Ok(Err(refusal.into())),
     }
-    write_append(tx, &head, append).await?;
+    let mut ledger = Session::lock_or_make(tx, &head.tenant, &head.thread_id, head.run, true).await?;
+    let keys = pointers_of(&append.events, &append.messages);
+    if let Err(refusal) = ledger.may_point_to(tx, append.barrier, &keys).await? {
+        return Ok(Err(FinishError::Bodies(refusal)));
+    }
+    let tail = write_content(tx, &head, append).await?;
     let verdict = &request.verdict;
     // The nonce stays, so that a late write of the same driver is told that the run has ended.
     tx.write(
-        "UPDATE runs SET status = $2, error = $3, end_reason = $4, usage = $5, exit_code = $6, \
-         finished_at = outlast_now(), closed = true, sealed = true, lease_owner = NULL, lease_until = NULL \
-         WHERE run = $1",
+        "UPDATE runs SET tail = $2, last_batch = $3, cursor = coalesce($4, cursor), \
+         agent_session = coalesce($5, agent_session), status = $6, error = $7, end_reason = $8, usage = $9, \
+         exit_code = $10, finished_at = outlast_now(), closed = true, sealed = true, lease_owner = NULL, \
+         lease_until = NULL, ledgered = CASE WHEN $11 THEN 2 ELSE ledgered END WHERE run = $1",
         &[
             &head.run,
+            &int(tail.0),
+            &append.batch.as_str(),
+            &append.cursor.as_ref().map(to_json).transpose()?,
+            &session(append),
             &verdict.status.as_str(),
             &verdict.error.as_ref().map(to_json).transpose()?,
             &verdict.reason.as_str(),
             &(!request.usage.is_empty()).then(|| to_json(&request.usage)).transpose()?,
             &request.exit_code,
+            &ledger.is_active(),
         ],
     )
     .await?;
+    let run = record::existing(tx, head.run).await?;
+    // A run can live on a deleted thread only where a host of the version before has accepted it. It ends all the same.
+    if ledger.is_active() {
+        settle(tx, &mut ledger, head.run).await?;
+        add_end(tx, &mut ledger, &head, &run).await?;
+    }
     if let Some(instance) = &head.instance_id {
         reclaim_after_end(tx, instance, verdict.reason).await?;
     }
     tx.touch(run_id);
-    Ok(Ok(Finished { run: record::existing(tx, head.run).await? }))
+    Ok(Ok(Finished { run }))
+}
+
+/// Gives the ledger the run's messages and its end; of one that a host of the version before has accepted its start, too.
+async fn add_end(tx: &Tx<'_>, ledger: &mut Session, head: &Head, run: &RunRecord) -> Tried<()> {
+    let started = match head.ledgered {
+        0 => Some(run_started(&run.run_id, &run.agent, run.model.as_deref(), &input(tx, head.run).await?)),
+        _ => None,
+    };
+    let (run_id, ended, active_at) = (&run.run_id, Some(run_ended(run)), ledger.now());
+    add_of_run(tx, ledger, OfRun { run: head.run, run_id, started, ended, active_at }).await?;
+    ledger.save(tx).await
 }
 
 /// A log ends with exactly one terminal event, and a run with a terminal status.

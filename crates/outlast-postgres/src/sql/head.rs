@@ -2,13 +2,18 @@
 
 use outlast_core::decide::{self, WriteFacts};
 use outlast_core::run::{Cancel, CancelReason, Phase, Status};
-use outlast_core::{Nonce, RunId, Seq};
+use outlast_core::{Nonce, RunId, Seq, Tenant, ThreadId};
 
-use super::context::{Tx, get, number, uint, word};
+use super::context::{Tx, get, number, parsed, uint, word};
 use crate::failure::Tried;
 
 pub(super) struct Head {
     pub(super) run: i64,
+    pub(super) tenant: Tenant,
+    pub(super) thread_id: ThreadId,
+    /// What its thread's ledger knows of it: 0 nothing, 1 its start, 2 its end. Only a host of the version before leaves the
+    /// start of a run to be added later.
+    pub(super) ledgered: i16,
     pub(super) phase: Phase,
     pub(super) facts: WriteFacts,
     pub(super) instance_id: Option<String>,
@@ -19,22 +24,26 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) async fn lock(tx: &Tx<'_>, run_id: &RunId) -> Tried<Option<Head>> {
-        // The clock is read once the lock is held: by then the lease may have run out.
-        let locked =
-            tx.maybe("SELECT run FROM runs WHERE run_id = $1 FOR UPDATE", &[&run_id.as_str()]).await?;
-        let Some(locked) = locked else {
-            return Ok(None);
-        };
-        let run: i64 = get(&locked, 0)?;
+        // The clock is read once the lock is held, by which time the lease may have run out: what is selected beside a lock
+        // may be computed before it is got, what is selected from it is not.
         let row = tx
-            .one(
-                "SELECT status, phase, epoch, lease_nonce, tail, last_batch, cancel_reason, cancel_at, instance_id, \
-                 lease_owner, greatest(coalesce(lease_until, 0) - outlast_now(), 0) FROM runs WHERE run = $1",
-                &[&run],
+            .maybe(
+                "WITH locked AS (\
+                    SELECT run, status, phase, epoch, lease_nonce, tail, last_batch, cancel_reason, cancel_at, instance_id, \
+                        lease_owner, lease_until, tenant, thread_id, ledgered \
+                    FROM runs WHERE run_id = $1 FOR UPDATE\
+                ) SELECT status, phase, epoch, lease_nonce, tail, last_batch, cancel_reason, cancel_at, instance_id, \
+                    lease_owner, greatest(coalesce(lease_until, 0) - outlast_now(), 0), run, tenant, thread_id, ledgered \
+                FROM locked",
+                &[&run_id.as_str()],
             )
             .await?;
+        let Some(row) = row else { return Ok(None) };
         Ok(Some(Head {
-            run,
+            run: get(&row, 11)?,
+            tenant: Tenant(get(&row, 12)?),
+            thread_id: parsed("thread id", ThreadId::new(get::<&str>(&row, 13)?))?,
+            ledgered: get(&row, 14)?,
             phase: word("phase", get(&row, 1)?, Phase::parse)?,
             facts: WriteFacts {
                 status: word("status", get(&row, 0)?, Status::parse)?,

@@ -7,16 +7,18 @@ use outlast_store::{LogEnd, Page, ReadError, StoredEvent};
 use tokio_postgres::Row;
 
 use super::context::{get, int, number, parsed, uint};
+use super::ledger::pointer;
 use crate::failure::Tried;
 
 /// The head and the events in one statement, and so of one snapshot. An event joins the page as long as those before it
 /// are smaller than the limit.
 const PAGE: &str = "\
-SELECT head.tail, head.closed, event.seq, event.at, event.origin_byte, event.origin_index, event.json, head.expired \
+SELECT head.tail, head.closed, event.seq, event.at, event.origin_byte, event.origin_index, event.json, head.expired, \
+    event.blob_key, event.blob_size \
 FROM (SELECT run, tail, closed, expired FROM runs WHERE run_id = $1 AND tenant = $2) AS head \
 LEFT JOIN LATERAL (\
     SELECT * FROM (\
-        SELECT seq, at, origin_byte, origin_index, json, \
+        SELECT seq, at, origin_byte, origin_index, json, blob_key, blob_size, \
             sum(octet_length(json)) OVER (ORDER BY seq) - octet_length(json) AS before \
         FROM (SELECT * FROM events WHERE run = head.run AND seq > $3 AND seq <= head.tail ORDER BY seq LIMIT $4) AS wanted\
     ) AS sized WHERE before < $5 ORDER BY seq\
@@ -73,5 +75,11 @@ fn event(row: &Row) -> Tried<Option<StoredEvent>> {
         }
     };
     let json = parsed("event", String::from_utf8(get(row, 6)?))?;
-    Ok(Some(StoredEvent { seq: Seq(uint(seq)), at: number(row, 3)?, origin, json }))
+    Ok(Some(StoredEvent {
+        seq: Seq(uint(seq)),
+        at: number(row, 3)?,
+        origin,
+        json,
+        pointer: pointer(row, 8)?,
+    }))
 }

@@ -19,7 +19,7 @@ macro_rules! select_records {
             "r.on_disconnect, r.cancel_reason, r.cancel_at, r.epoch, r.lease_owner, ",
             "greatest(coalesce(r.lease_until, 0) - outlast_now(), 0), r.claimed_at, r.tail, r.sealed, ",
             "r.agent_session, r.exit_secret, r.cursor, s.json, ",
-            "(SELECT max(p.until_time) FROM presence p WHERE p.run = r.run), outlast_now() ",
+            "(SELECT max(p.until_time) FROM presence p WHERE p.run = r.run), outlast_now(), r.run, r.ledgered ",
             "FROM runs r JOIN specs s ON s.run = r.run ",
             $tail
         )

@@ -45,34 +45,6 @@ pub(crate) async fn expire_events(tx: &Tx<'_>, ended_for: Duration, max_rows: us
     Ok(Swept { more: true, ..swept })
 }
 
-/// See [`outlast_store::Log::delete_runs`].
-pub(crate) async fn delete_runs(tx: &Tx<'_>, ended_for: Duration, max_rows: usize) -> Tried<Swept> {
-    let mut swept = Swept::default();
-    while swept.rows < max_rows as u64 {
-        let found = tx
-            .maybe(
-                "SELECT r.run FROM runs r WHERE r.finished_at IS NOT NULL AND r.finished_at <= outlast_now() - $1 \
-                 AND r.expired = 2 AND NOT EXISTS \
-                 (SELECT 1 FROM instances i WHERE i.instance_id = r.instance_id AND i.state <> 'gone') \
-                 ORDER BY r.finished_at LIMIT 1 FOR UPDATE OF r SKIP LOCKED",
-                &[&millis(ended_for)],
-            )
-            .await?;
-        let Some(found) = found else { return Ok(swept) };
-        let run: i64 = get(&found, 0)?;
-        for sql in [
-            "DELETE FROM messages WHERE run = $1",
-            "DELETE FROM presence WHERE run = $1",
-            "DELETE FROM specs WHERE run = $1",
-            "DELETE FROM runs WHERE run = $1",
-        ] {
-            swept.rows += tx.write(sql, &[&run]).await?;
-        }
-        swept.runs += 1;
-    }
-    Ok(Swept { more: true, ..swept })
-}
-
 /// See [`outlast_store::Log::count_expired`].
 pub(crate) async fn count_expired(client: &Client, ended_for: Duration) -> Tried<Swept> {
     let statement = client

@@ -99,7 +99,7 @@ macro_rules! write {
             };
             let begun = client.transaction().await;
             let $tx = match begun {
-                Ok(tx) => $crate::sql::Tx::new(tx, &*shared.ports.entropy),
+                Ok(tx) => $crate::sql::Tx::new(tx, &*shared.ports.entropy, &shared.deployment_id),
                 Err(error) => break Err($crate::failure::Failure::from(error).told().into()),
             };
             let outcome = $work.await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use outlast_core::run::Purpose;
+use outlast_store::Claim;
 
 use crate::support::{Stage, eventually, host, numbered, within};
 
@@ -14,10 +15,11 @@ async fn is_ended_by_the_server_and_the_others_go_on() {
     let token = a.accept("r", "r").await.token;
     let other = a.accept("other", "other").await.token;
     // The statement after the one that locks the row does not leave the frozen host.
-    stage.proxy.freeze_at("SELECT status, phase");
+    stage.proxy.freeze_at("SELECT r.started_at");
     let frozen = tokio::spawn({
         let frozen = stage.a.clone();
-        async move { frozen.claim("r", Purpose::Drive).await }
+        let wish = Claim { detached_for: Some(Duration::ZERO), ..frozen.wish("r", Purpose::Drive) };
+        async move { frozen.store.claim(wish).await }
     });
     eventually("it is frozen", Duration::from_secs(10), async || stage.proxy.is_frozen()).await;
     let began = Instant::now();

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use outlast_core::ledger::{Record, SessionStopped, StopReason};
 use outlast_core::run::{CancelReason, Phase, Purpose, Status};
-use outlast_core::{InstanceId, Seq, Tenant};
+use outlast_core::{InstanceId, Seq, Tenant, ThreadId};
 use outlast_store::{
-    Accept, Accepted, CancelOutcome, Claim, Entropy, Instance, InstanceState, SystemEntropy,
+    Accept, Accepted, AcquireLease, AppendRecords, CancelOutcome, Claim, Entropy, Instance, InstanceState,
+    LeaseOn, NewRecord, RecordAppended, SessionName, SystemEntropy,
 };
 
 use crate::support::{Stage, ending, eventually, host, numbered};
@@ -113,4 +115,62 @@ async fn of_an_acceptance_and_of_a_claim() {
     assert_eq!(epochs, [3], "the second claim's answer was lost, the third was told");
     assert!(b.claim("kept", Purpose::Drive).await.is_err(), "what is known to be held is held");
     renewing.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_upkeep_of_a_session() {
+    let stage = Stage::new().await;
+    let token = stage.a.accept("r", "t").await.token;
+    let finish = ending(&token, 1);
+    stage.twice("COMMIT", async |a| a.store.finish(finish.clone()).await).await.expect("settled");
+    let thread_id = ThreadId::new("t").expect("id");
+    let name = SessionName::Thread(thread_id.clone());
+    let session = async || {
+        stage.a.store.session(&Tenant::default(), &name).await.expect("answered").expect("a session")
+    };
+    assert_eq!(session().await.tip, 2, "an end is in the ledger once");
+
+    let on = LeaseOn::Session(session().await.session_id);
+    let lasts = Duration::from_secs(600);
+    let (owner, nonce) = (stage.a.owner.clone(), SystemEntropy.nonce());
+    let wish = AcquireLease { on, owner, nonce, lasts };
+    let lease = stage.twice("COMMIT", async |a| a.store.acquire_lease(&wish).await).await;
+    let lease = lease.expect("settled").token;
+    assert_eq!((lease.epoch, session().await.lease.map(|lease| lease.epoch)), (1, Some(1)));
+    let renewed = stage.twice("COMMIT", async |a| a.store.renew_lease(&lease, lasts).await).await;
+    assert!(renewed.expect("settled"));
+
+    let pin = SystemEntropy.nonce();
+    let since = stage.twice("COMMIT", async |a| a.store.pin(&pin, &a.owner, lasts).await).await;
+    assert!(since.expect("settled").is_some());
+    let stopped = Record::SessionStopped(SessionStopped { reason: StopReason::User });
+    let append = AppendRecords {
+        tenant: Tenant::default(),
+        thread_id,
+        expected_tip: Some(2),
+        barrier: None,
+        lease: Some(lease.clone()),
+        pin: Some(pin.clone()),
+        create: false,
+        records: vec![NewRecord::new("s", stopped)],
+    };
+    let appended = stage.twice("COMMIT", async |a| a.store.append_records(append.clone()).await).await;
+    assert_eq!(appended.expect("settled"), [RecordAppended { seq: 3, appended: false }]);
+    assert_eq!((session().await.tip, stage.a.store.pins().await.expect("answered")), (3, vec![]));
+
+    let keys = [format!("{}/{}", session().await.session_id.blobs_prefix(), "0".repeat(64))];
+    let condemned = stage.twice("COMMIT", async |a| a.store.condemn(&lease, &keys).await).await;
+    assert_eq!(condemned.expect("settled"), keys);
+    stage.twice("COMMIT", async |a| a.store.release_lease(&lease, Some(3)).await).await.expect("settled");
+    assert_eq!(session().await.note.map(|note| note.0), Some(3));
+
+    stage
+        .twice("COMMIT", async |a| a.store.begin_delete(&a.tenant, &name, None).await)
+        .await
+        .expect("settled");
+    let id = session().await.session_id;
+    let swept = stage.twice("COMMIT", async |a| a.store.delete_rows(&id, 500).await).await.expect("settled");
+    assert_eq!((swept.rows, swept.more), (0, false), "the first attempt has deleted all");
+    stage.twice("COMMIT", async |a| a.store.end_delete(&id).await).await.expect("settled");
+    assert!(session().await.deleted_at.is_some());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_postgres::PostgresStore;
 use outlast_store::{Store, StoreError};
 
-use crate::support::{Cluster, Load, Schema, config, connect, eventually, host, server, within};
+use crate::support::{Cluster, Load, OldHost, Schema, config, connect, eventually, host, server, within};
 
 /// What is wrong, and what to do, where opening is useless.
 #[track_caller]
@@ -106,6 +106,21 @@ async fn tables_of_somebody_else_are_left_alone() {
         let made = client.query("SELECT to_regclass('outlast_meta')::text", &[]).await.expect("answered");
         assert_eq!(made[0].get::<_, Option<&str>>(0), None, "nothing was made");
     }
+}
+
+/// Of a database that has the tables of an older version, too: nothing is migrated.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_somebody_else_that_a_later_version_would_make() {
+    let schema = Schema::new().await;
+    OldHost::first(&schema).await;
+    let client = schema.client().await;
+    client.batch_execute("CREATE TABLE sessions (cookie text)").await.expect("made");
+    let said = unusable(PostgresStore::open(config(&schema.url, "a")).await);
+    assert!(said.contains("\"sessions\"") && said.contains("RENAME"), "{said}");
+    let version = client.query_one("SELECT schema_version FROM outlast_meta", &[]).await.expect("version");
+    assert_eq!(version.get::<_, i32>(0), 2);
+    client.batch_execute("DROP TABLE sessions").await.expect("gone");
+    host(&schema.url, "a").await;
 }
 
 /// Tables are made in the first schema of the search path, whatever the others hold.

@@ -8,7 +8,7 @@ use outlast_core::run::{Cancel, Cursor, Phase, RunRecord};
 use outlast_core::transcript::{Fold, Update};
 use outlast_core::{ErrorCode, InstanceId, Seq};
 use outlast_sandbox::{KillOutcome, ProviderError};
-use outlast_store::{Append, AppendError, NewEvent, ReadError, StoreError};
+use outlast_store::{Append, AppendError, NewEvent, NewMessage, ReadError, StoreError};
 
 use super::finish::Exit;
 use super::launch::Step;
@@ -167,9 +167,18 @@ impl<'h> Driver<'h> {
         cursor: impl FnOnce(u64) -> Cursor,
         session: Option<&str>,
     ) -> Result<(), DriveEnd> {
-        let (append, last) = self.prepare_append(events, cursor, session);
+        let (whole, last) = self.prepare_append(events, cursor, session);
         let mut hold = self.host.hold();
+        let mut salt = None;
         loop {
+            self.guard()?;
+            let append = match self.host.lighten(&self.run, &whole, salt.as_ref()).await {
+                Ok(append) => append,
+                Err(error) => {
+                    hold.wait(error).await.map_err(DriveEnd::Store)?;
+                    continue;
+                }
+            };
             self.guard()?;
             fail::point("append.before");
             match self.host.store.append(append.clone()).await {
@@ -185,6 +194,9 @@ impl<'h> Driver<'h> {
                     return Ok(());
                 }
                 Err(AppendError::Store(error)) => hold.wait(error).await.map_err(DriveEnd::Store)?,
+                Err(AppendError::Bodies(refusal)) => {
+                    self.host.put_again(refusal, &mut salt).map_err(DriveEnd::Store)?;
+                }
                 Err(error) => return Err(self.superseded(&error)),
             }
         }
@@ -204,7 +216,7 @@ impl<'h> Driver<'h> {
             .map(|(origin, chunk)| {
                 seq = seq.next();
                 self.fold.apply(seq, &chunk, &mut updates);
-                NewEvent { origin, chunk }
+                NewEvent::new(origin, chunk)
             })
             .collect();
         let append = Append {
@@ -213,7 +225,8 @@ impl<'h> Driver<'h> {
             batch: self.host.ports.entropy.nonce(),
             events,
             cursor: Some(cursor(self.fold.fold_from(seq.next()).0)),
-            messages: updates.into_iter().map(|update| (update.ordinal, update.message)).collect(),
+            messages: updates.into_iter().map(message).collect(),
+            barrier: None,
             agent_session: session
                 .filter(|s| self.run.agent_session.as_deref() != Some(s))
                 .map(str::to_owned),
@@ -235,7 +248,11 @@ impl<'h> Driver<'h> {
         let mut hold = self.host.hold_reads();
         let mut ignored = Vec::new();
         while after < self.tail {
-            let page = self.host.store.read(&self.host.tenant, &self.run.run_id, after, 1000, 1 << 20).await;
+            let (host, run_id) = (self.host, &self.run.run_id);
+            let page = match host.store.read(&host.tenant, run_id, after, 1000, 1 << 20).await {
+                Ok(page) => host.whole_page(run_id, page, 1 << 20).await,
+                Err(error) => Err(error),
+            };
             match page {
                 Ok(page) => {
                     hold.done();
@@ -260,4 +277,9 @@ impl<'h> Driver<'h> {
     pub(super) fn launched(&self) -> bool {
         self.run.phase == Phase::Launched
     }
+}
+
+/// An update of the transcript, for the store.
+pub(super) fn message(update: Update) -> NewMessage {
+    NewMessage::new(i64::try_from(update.ordinal.0).unwrap_or(i64::MAX), update.message)
 }

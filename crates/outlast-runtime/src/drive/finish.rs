@@ -11,7 +11,7 @@ use outlast_sandbox::KillOutcome;
 use outlast_store::{Finish, FinishError, NewEvent};
 use serde_json::json;
 
-use super::driver::{DriveEnd, Driver};
+use super::driver::{DriveEnd, Driver, message};
 use crate::fail;
 
 /// How much of the agent's standard error goes into the cause of a failure.
@@ -143,14 +143,23 @@ impl Driver<'_> {
         let ended = translation.finish(&agent_exit, &mut closing);
         let seen = Seen { exit: &exit, ended: &ended, leftovers: leftovers.as_deref() };
         let mut hold = self.host.hold();
-        let mut finish = self.prepare_finish(translation, &closing, &seen);
+        let mut whole = self.prepare_finish(translation, &closing, &seen);
+        let mut salt = None;
         loop {
             if let Err(end) = self.guard() {
                 return end;
             }
+            let append = match self.host.lighten(&self.run, &whole.append, salt.as_ref()).await {
+                Ok(append) => append,
+                Err(error) => match hold.wait(error).await {
+                    Ok(()) => continue,
+                    Err(error) => return DriveEnd::Store(error),
+                },
+            };
+            let finish = Finish { append, ..whole.clone() };
             fail::point("finish.before");
             // The same one again where its outcome is not known: the store knows it by its batch.
-            match self.host.store.finish(finish.clone()).await {
+            match self.host.store.finish(finish).await {
                 Ok(finished) => {
                     fail::point("finish.after");
                     hold.done();
@@ -158,7 +167,12 @@ impl Driver<'_> {
                 }
                 Err(FinishError::Cancelled(cancel)) => {
                     self.set_cancel(cancel);
-                    finish = self.prepare_finish(translation, &closing, &seen);
+                    whole = self.prepare_finish(translation, &closing, &seen);
+                }
+                Err(FinishError::Bodies(refusal)) => {
+                    if let Err(error) = self.host.put_again(refusal, &mut salt) {
+                        return DriveEnd::Store(error);
+                    }
                 }
                 Err(FinishError::Store(error)) => {
                     if let Err(error) = hold.wait(error).await {
@@ -194,7 +208,7 @@ impl Driver<'_> {
         let mut rest: Vec<Update> = Vec::new();
         self.fold.finish(&mut rest);
         self.fold = fold;
-        append.messages.extend(rest.into_iter().map(|update| (update.ordinal, update.message)));
+        append.messages.extend(rest.into_iter().map(message));
         let run = &self.run;
         let terminal = match &verdict.error {
             None => Event::RunFinished {
@@ -210,7 +224,7 @@ impl Driver<'_> {
                 usage: ended.usage.as_slice().into(),
             },
         };
-        append.events.push(NewEvent { origin: Origin::Host, chunk: terminal.chunk() });
+        append.events.push(NewEvent::new(Origin::Host, terminal.chunk()));
         Finish { append, verdict, cancel, exit_code: exit.status(), usage: ended.usage.clone() }
     }
 

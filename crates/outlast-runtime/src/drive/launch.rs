@@ -237,6 +237,14 @@ impl Driver<'_> {
             self.guard()?;
         }
         fail::point("ensure.created");
+        // An instance that is there already has what its runs have left in it.
+        if self.only_intended().await?
+            && let Err(message) = self.host.restore_into(&self.run, &instance).await
+        {
+            return Ok(Err(message));
+        }
+        self.guard()?;
+        fail::point("ensure.restored");
         // Before anything is launched in it: from now on its absence means that it is gone, not that it is to be made.
         loop {
             match self.host.store.instance_created(&instance).await {
@@ -316,7 +324,7 @@ impl Driver<'_> {
         let mut hold = host.hold_reads();
         loop {
             let attempt = async {
-                let rows = host.store.thread_messages(&host.tenant, thread).await?;
+                let rows = host.whole_thread(thread).await?;
                 let kind = &self.run.spec.kind;
                 let mut session =
                     host.store.last_agent_session(&host.tenant, thread, kind, &self.run.run_id).await?;
@@ -348,7 +356,7 @@ impl Driver<'_> {
             thread_id: self.run.thread_id.as_str().into(),
             run_id: self.run.run_id.as_str().into(),
         };
-        let events = vec![NewEvent { origin: Origin::Host, chunk: started.chunk() }];
+        let events = vec![NewEvent::new(Origin::Host, started.chunk())];
         let mut hold = self.host.hold();
         loop {
             self.guard()?;

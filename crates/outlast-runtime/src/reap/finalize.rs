@@ -134,6 +134,7 @@ impl Host {
         options: &ReapOptions,
     ) -> ReapRun {
         let entry = ReapRun::ended(outcome, run);
+        self.inner.checkpoint_after(run).await;
         fail::point("reap.reclaim.before");
         match options.steps.reclaim(self, run).await {
             Ok(_) => entry,

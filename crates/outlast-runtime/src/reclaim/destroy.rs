@@ -67,12 +67,19 @@ impl Host {
         // From here on the thread does not find it any more, whatever becomes of the attempt.
         fail::point("reclaim.begin.after");
         self.kill_what_may_live(&begun).await;
-        let destroyed = host.provider.destroy(instance).await;
+        // Nobody uses it any more, so what the snapshot shows is the workspace's last state.
+        let destroyed = match host.checkpoint_before_end(&begun).await {
+            Ok(()) => host.provider.destroy(instance).await.map_err(|error| error.to_string()),
+            Err(error) if forced => {
+                tracing::warn!(%error, %instance, "a sandbox is destroyed without a snapshot, as was asked for");
+                host.provider.destroy(instance).await.map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error),
+        };
         fail::point("reclaim.destroyed");
         let (end, outcome) = match destroyed {
             Ok(()) => (ReclaimEnd::Gone, ReclaimOutcome::Destroyed),
             Err(error) => {
-                let error = error.to_string();
                 (ReclaimEnd::Failed { error: error.clone() }, ReclaimOutcome::DestroyFailed { error })
             }
         };

@@ -36,6 +36,7 @@ use crate::v1::{ErrorBody, RunAgentInput};
         (status = 400, description = "`invalid_request`, `run_id_required`, `offset_malformed`", body = ErrorBody),
         (status = 404, description = "`run_not_found`: Last-Event-ID of a run that is not there", body = ErrorBody),
         (status = 409, description = "`run_id_conflict`, `thread_busy`", body = ErrorBody),
+        (status = 410, description = "`session_deleted`: the thread was deleted", body = ErrorBody),
         (status = 413, description = "`request_too_large`", body = ErrorBody),
         (status = 416, description = "`offset_ahead`", body = ErrorBody),
         (status = 429, description = "`too_many_runs`", body = ErrorBody),
@@ -111,8 +112,8 @@ fn again(run: RunRecord, input: Input) -> Start {
 
 /// A request for a run that there is not.
 async fn first(app: &App, run_id: RunId, input: Input) -> Answer<Start> {
-    let stored = app.host.store().thread_messages(app.host.tenant(), &input.thread_id).await?;
-    let stored: Vec<_> = stored.into_iter().map(|row| row.message).collect();
+    let stored = app.host.thread_messages(&input.thread_id, None, usize::MAX).await?;
+    let stored: Vec<_> = stored.messages.into_iter().map(|row| row.message).collect();
     let turn = turn(&stored, input.messages)?;
     let plan = app.catalog.plan(input.agent.as_deref()).map_err(ApiError::invalid)?;
     let mut spec = plan.spec;

@@ -262,7 +262,7 @@ mod tests {
     use serde_json::json;
 
     fn row(run: &str, message: Message) -> MessageRow {
-        MessageRow { run_id: RunId::new(run).expect("id"), ordinal: 0, message }
+        MessageRow { run_id: RunId::new(run).expect("id"), ordinal: 0, message, pointer: None }
     }
 
     fn say(run: &str, id: &str, role: Role, text: &str) -> MessageRow {

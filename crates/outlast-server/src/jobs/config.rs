@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use outlast_runtime::{PruneOptions, ReapOptions, RetainOptions};
+use outlast_session::collect::GcOptions;
+use outlast_session::upkeep::WorkspaceGcOptions;
 
 /// The jobs of a server. None: somebody else sees to it, by calling `outlast reap`, `/v1/reap`, `outlast gc`.
 #[derive(Debug, Clone)]
@@ -15,6 +17,10 @@ pub struct JobsConfig {
     pub prune: Option<Scheduled<PruneOptions>>,
     /// Deleting what has aged out.
     pub retain: Option<Scheduled<RetainOptions>>,
+    /// Looking after sessions: collecting bodies, finishing deletions, recording the end of activity.
+    pub sessions: Option<Scheduled<GcOptions>>,
+    /// Collecting snapshots of workspaces.
+    pub workspaces: Option<Scheduled<WorkspaceGcOptions>>,
 }
 
 /// Something that is done every so often.
@@ -33,6 +39,11 @@ impl Default for JobsConfig {
             reclaim: Some(Scheduled { every: Duration::from_secs(30), options: Duration::from_secs(3600) }),
             prune: Some(Scheduled { every: Duration::from_secs(3600), options: PruneOptions::default() }),
             retain: Some(Scheduled { every: Duration::from_secs(3600), options: RetainOptions::default() }),
+            sessions: Some(Scheduled { every: Duration::from_secs(3600), options: GcOptions::default() }),
+            workspaces: Some(Scheduled {
+                every: Duration::from_secs(3600),
+                options: WorkspaceGcOptions::default(),
+            }),
         }
     }
 }

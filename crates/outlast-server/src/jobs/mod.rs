@@ -3,6 +3,7 @@
 mod config;
 mod job;
 mod run;
+mod sessions;
 mod status;
 mod swept;
 

@@ -116,16 +116,34 @@ async fn all(app: &Arc<App>) {
                 let (host, options) = (host.clone(), scheduled.options.clone());
                 Box::pin(async move {
                     let result = host.retain(&options).await;
-                    if result.events + result.records > 0 {
+                    if result.events + result.sessions > 0 {
                         tracing::info!(
                             events = result.events,
                             logs = result.logs,
-                            records = result.records,
+                            sessions = result.sessions,
                             "aged out"
                         );
                     }
                     result.error.map_or(Ok(()), Err)
                 })
+            }),
+        ));
+    }
+    if let Some(scheduled) = config.sessions.clone() {
+        let host = host.clone();
+        running.push(job(
+            "sessions",
+            scheduled.every,
+            Box::new(move || Box::pin(super::sessions::look_after(host.clone(), scheduled.options.clone()))),
+        ));
+    }
+    if let Some(scheduled) = config.workspaces.clone() {
+        let host = host.clone();
+        running.push(job(
+            "workspaces",
+            scheduled.every,
+            Box::new(move || {
+                Box::pin(super::sessions::collect_workspaces(host.clone(), scheduled.options.clone()))
             }),
         ));
     }

@@ -173,7 +173,13 @@ mod tests {
 
     fn batch(after: u64, last: u64, size: usize) -> Batch {
         let events = (after + 1..=last)
-            .map(|seq| StoredEvent { seq: Seq(seq), at: 0, origin: Origin::Host, json: "x".repeat(size) })
+            .map(|seq| StoredEvent {
+                seq: Seq(seq),
+                at: 0,
+                origin: Origin::Host,
+                json: "x".repeat(size),
+                pointer: None,
+            })
             .collect();
         Batch::new(Seq(after), events).expect("events")
     }

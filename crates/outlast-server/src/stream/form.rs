@@ -75,8 +75,13 @@ mod tests {
 
     #[test]
     fn wire_forms() {
-        let event =
-            StoredEvent { seq: Seq(3), at: 0, origin: Origin::Host, json: r#"{"type":"RAW"}"#.into() };
+        let event = StoredEvent {
+            seq: Seq(3),
+            at: 0,
+            origin: Origin::Host,
+            json: r#"{"type":"RAW"}"#.into(),
+            pointer: None,
+        };
         let text = |form: Form| {
             let mut out = Vec::new();
             form.events([&event, &event], &mut out);

@@ -49,7 +49,7 @@ pub(crate) async fn run(State(app): State<Arc<App>>, Segment(id): Segment) -> An
 )]
 pub(crate) async fn messages(State(app): State<Arc<App>>, Segment(id): Segment) -> Answer<Json<Messages>> {
     let run = find(&app, id).await?;
-    let rows = app.host.store().run_messages(app.host.tenant(), &run.run_id).await?;
+    let rows = app.host.run_messages(&run).await?;
     Ok(Json(Messages { messages: rows.into_iter().map(|row| row.message).collect() }))
 }
 

@@ -60,7 +60,7 @@ pub(crate) async fn thread(State(app): State<Arc<App>>, Segment(id): Segment) ->
     if runs.is_empty() {
         return Err(ApiError::new(ErrorCode::NotFound, format!("there is no thread {thread_id:?}")));
     }
-    let messages =
-        store.thread_messages(tenant, &thread_id).await?.into_iter().map(|row| row.message).collect();
+    let messages = app.host.thread_messages(&thread_id, None, usize::MAX).await?.messages;
+    let messages = messages.into_iter().map(|row| row.message).collect();
     Ok(Json(Thread { thread_id, active_run, runs, messages }))
 }

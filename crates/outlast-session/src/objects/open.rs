@@ -4,8 +4,6 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use object_store::local::LocalFileSystem;
-use object_store::path::Path;
-use object_store::prefix::PrefixStore;
 
 use super::store::Local;
 use super::{Objects, ObjectsError};
@@ -49,8 +47,11 @@ fn bucket(place: &str, options: impl IntoIterator<Item = (String, String)>) -> R
     let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
     let (store, prefix) =
         object_store::parse_url_opts(&url, options).map_err(|error| refuse(error.to_string()))?;
-    let store: Arc<dyn object_store::ObjectStore> =
-        if prefix == Path::default() { Arc::from(store) } else { Arc::new(PrefixStore::new(store, prefix)) };
+    let store: Arc<dyn object_store::ObjectStore> = if prefix == object_store::path::Path::default() {
+        Arc::from(store)
+    } else {
+        Arc::new(object_store::prefix::PrefixStore::new(store, prefix))
+    };
     Ok(Objects::new(place, store, None))
 }
 

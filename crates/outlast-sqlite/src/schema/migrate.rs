@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_store::{Entropy, StoreError};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
-use super::steps::{CURRENT, STEPS};
+use super::steps::{CURRENT, STEPS, Step};
 use crate::connection::pause;
 use crate::failure::{Failure, Tried, unavailable};
 use crate::files::{ProcessLock, Upgrade};
@@ -117,7 +117,7 @@ fn create(connection: &mut Connection, entropy: &dyn Entropy) -> Tried<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if let Found::Empty = found(&transaction)? {
         for step in STEPS {
-            transaction.execute_batch(step.sql)?;
+            take(&transaction, step)?;
         }
         transaction.execute("INSERT INTO meta VALUES (?1, ?2)", (CURRENT, entropy.uuid()))?;
     }
@@ -125,11 +125,16 @@ fn create(connection: &mut Connection, entropy: &dyn Entropy) -> Tried<()> {
     Ok(())
 }
 
+fn take(transaction: &Connection, step: &Step) -> Tried<()> {
+    transaction.execute_batch(step.sql)?;
+    step.then.map_or(Ok(()), |then| then(transaction))
+}
+
 /// Each step commits with its version, so that a process that dies in between leaves a database of some version.
 fn migrate(connection: &mut Connection, from: i64) -> Tried<()> {
     for step in STEPS.iter().filter(|step| step.version > from) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(step.sql)?;
+        take(&transaction, step)?;
         transaction.execute("UPDATE meta SET schema_version = ?1", [step.version])?;
         transaction.commit()?;
     }

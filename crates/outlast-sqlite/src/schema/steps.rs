@@ -1,16 +1,27 @@
 //! One step for each version. A step that has been released is never changed: databases exist that it made.
 
+use rusqlite::Connection;
+
+use super::sessions;
+use crate::failure::Tried;
+
 /// What makes the tables of a version from those of the version before.
 pub(super) struct Step {
     /// The version that the step leads to.
     pub(super) version: i64,
     /// Its statements, run in one transaction.
     pub(super) sql: &'static str,
+    /// What of an older version's rows takes more than SQL, in the same transaction.
+    pub(super) then: Option<fn(&Connection) -> Tried<()>>,
 }
 
 /// All steps, in order. The first makes the tables in an empty database.
-pub(super) const STEPS: &[Step] =
-    &[Step { version: 1, sql: V1 }, Step { version: 2, sql: V2 }, Step { version: 3, sql: V3 }];
+pub(super) const STEPS: &[Step] = &[
+    Step { version: 1, sql: V1, then: None },
+    Step { version: 2, sql: V2, then: None },
+    Step { version: 3, sql: V3, then: None },
+    Step { version: 4, sql: V4, then: Some(sessions::of_threads) },
+];
 
 /// The version that this program reads and writes.
 pub(crate) const CURRENT: i64 = STEPS[STEPS.len() - 1].version;
@@ -153,4 +164,84 @@ CREATE TABLE hosts (
     since   INTEGER NOT NULL,
     until   INTEGER NOT NULL
 ) WITHOUT ROWID;
+";
+
+/// What outlasts the delivery log. A record's key is `session << 32 | seq`, as that of an event: a ledger lies in one piece,
+/// in order. What may be large comes last in a row, so that whoever passes over a row does not read it.
+///
+/// A transcript that is there stays in `messages` until the next write to its thread gives it to the ledger
+/// (`runs.ledgered`): the migration is as short for a large database as it can be.
+const V4: &str = r"
+CREATE TABLE sessions (
+    session    INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT NOT NULL UNIQUE,
+    tenant     TEXT NOT NULL,
+    thread_id  TEXT NOT NULL,
+    state      TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    active_at  INTEGER NOT NULL,
+    deleted_at INTEGER,
+    tip        INTEGER NOT NULL,
+    barrier    INTEGER NOT NULL,
+    fold       TEXT,
+    UNIQUE (tenant, thread_id)
+);
+CREATE INDEX sessions_newest ON sessions (tenant, active_at, session_id);
+CREATE INDEX sessions_state ON sessions (state, session_id, active_at);
+
+CREATE TABLE records (
+    id        INTEGER PRIMARY KEY,
+    session   INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    kind      TEXT NOT NULL,
+    skip      INTEGER NOT NULL,
+    record_id TEXT NOT NULL,
+    sum       TEXT NOT NULL,
+    blob_key  TEXT,
+    blob_size INTEGER,
+    body      TEXT NOT NULL
+);
+CREATE UNIQUE INDEX records_id ON records (session, record_id);
+CREATE INDEX records_workspace ON records (session)
+    WHERE kind IN ('workspace_checkpointed', 'workspace_restored');
+CREATE INDEX records_blob ON records (blob_key, blob_size) WHERE blob_key IS NOT NULL;
+
+CREATE TABLE condemned (
+    session  INTEGER NOT NULL,
+    blob_key TEXT NOT NULL,
+    PRIMARY KEY (session, blob_key)
+) WITHOUT ROWID;
+
+CREATE TABLE leases (
+    name     TEXT PRIMARY KEY,
+    epoch    INTEGER NOT NULL,
+    owner    TEXT,
+    nonce    TEXT,
+    boot     TEXT,
+    until    INTEGER,
+    note     INTEGER,
+    noted_at INTEGER
+) WITHOUT ROWID;
+CREATE INDEX leases_owner ON leases (owner) WHERE owner IS NOT NULL;
+
+CREATE TABLE pins (
+    pin   TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER NOT NULL
+) WITHOUT ROWID;
+
+ALTER TABLE runs ADD COLUMN ledgered INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_unledgered ON runs (tenant, thread_id) WHERE ledgered < 2;
+
+ALTER TABLE events ADD COLUMN blob_key TEXT;
+ALTER TABLE events ADD COLUMN blob_size INTEGER;
+CREATE INDEX events_blob ON events (blob_key, blob_size) WHERE blob_key IS NOT NULL;
+
+ALTER TABLE messages ADD COLUMN blob_key TEXT;
+ALTER TABLE messages ADD COLUMN blob_size INTEGER;
+ALTER TABLE messages ADD COLUMN sum TEXT;
+CREATE INDEX messages_blob ON messages (blob_key, blob_size) WHERE blob_key IS NOT NULL;
+
+CREATE INDEX instances_thread ON instances (tenant, thread_id) WHERE state <> 'gone' AND thread_id IS NOT NULL;
 ";

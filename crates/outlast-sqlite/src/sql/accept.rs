@@ -1,6 +1,6 @@
 //! Accepting a run.
 
-use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun};
+use outlast_core::decide::{self, AcceptDecision, AcceptFacts, ExistingRun, SessionState};
 use outlast_core::event::Origin;
 use outlast_core::run::{Phase, Status};
 use outlast_core::{Nonce, OwnerId, RunId, ThreadId};
@@ -9,7 +9,8 @@ use rusqlite::{OptionalExtension, named_params};
 
 use super::append::{refuse_terminal, write_events};
 use super::context::{Tx, int, millis, parsed, to_json};
-use super::messages::write_message;
+use super::ledger::{Session, check_pointers, settle};
+use super::messages::{pointer_of, write_message};
 use super::record;
 use crate::failure::Tried;
 
@@ -18,7 +19,8 @@ pub(crate) fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accepted, Ac
     if let Err(error) = refuse_terminal(request.events.iter().map(|chunk| chunk.kind)) {
         return Ok(Err(error.into()));
     }
-    let (facts, existing) = facts(tx, request)?;
+    let session = Session::of_thread(tx, &request.tenant, &request.thread_id)?;
+    let (facts, existing) = facts(tx, request, session.as_ref())?;
     let run = match (decide::accept(&facts, &request.ask()), existing) {
         (Err(refusal), _) => return Ok(Err(refusal.into())),
         (Ok(AcceptDecision::Existing), Some(run)) => {
@@ -28,7 +30,16 @@ pub(crate) fn accept(tx: &Tx<'_>, request: &Accept) -> Tried<Result<Accepted, Ac
             lengthen(tx, run, request)?;
             run
         }
-        (Ok(_), _) => insert(tx, request)?,
+        (Ok(_), _) => {
+            let pointers = request.messages.iter().filter_map(pointer_of);
+            if let Err(refusal) = check_pointers(tx, session.as_ref(), request.barrier, pointers)? {
+                return Ok(Err(AcceptError::Bodies(refusal)));
+            }
+            let run = insert(tx, request)?;
+            // In the same transaction: a run that is accepted is in its thread's ledger, after all that came before it.
+            settle(tx, session, &request.tenant, &request.thread_id)?;
+            run
+        }
     };
     Ok(Ok(Accepted::New(Box::new(Claimed { token: request.token(), run: record::existing(tx, run)? }))))
 }
@@ -53,7 +64,7 @@ struct Found {
     nonce: Option<String>,
 }
 
-fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
+fn facts(tx: &Tx<'_>, request: &Accept, session: Option<&Session>) -> Tried<(AcceptFacts, Option<i64>)> {
     let existing: Option<Found> = tx
         .db
         .prepare_cached(
@@ -107,8 +118,12 @@ fn facts(tx: &Tx<'_>, request: &Accept) -> Tried<(AcceptFacts, Option<i64>)> {
         }
     };
     let run_id = |text: Option<String>| text.map(|text| parsed("run id", RunId::new(text))).transpose();
-    let facts =
-        AcceptFacts { existing, thread_run: run_id(thread_run)?, workspace_run: run_id(workspace_run)? };
+    let facts = AcceptFacts {
+        existing,
+        thread_run: run_id(thread_run)?,
+        workspace_run: run_id(workspace_run)?,
+        thread_deleted: session.is_some_and(|session| session.state != SessionState::Active),
+    };
     Ok((facts, key))
 }
 
@@ -147,12 +162,10 @@ fn insert(tx: &Tx<'_>, request: &Accept) -> Tried<i64> {
         .prepare_cached("INSERT INTO specs (run, json) VALUES (?1, ?2)")?
         .execute((run, to_json(&request.spec)?))?;
     let events: Vec<NewEvent> =
-        request.events.iter().map(|chunk| NewEvent { origin: Origin::Host, chunk: chunk.clone() }).collect();
+        request.events.iter().map(|chunk| NewEvent::new(Origin::Host, chunk.clone())).collect();
     write_events(tx, run, 0, &events)?;
-    // The turn's input stands before the first event.
-    let first = -(request.messages.len() as i64);
-    for (ordinal, message) in (first..).zip(&request.messages) {
-        write_message(tx, run, ordinal, message)?;
+    for message in &request.messages {
+        write_message(tx, run, message)?;
     }
     tx.touch(&request.run_id);
     Ok(run)

@@ -6,8 +6,9 @@ use outlast_core::event::{EventKind, Origin};
 use outlast_core::run::{ClaimToken, Phase};
 use outlast_store::{Append, AppendError, Appended, NewEvent, StoreError};
 
-use super::context::{Tx, int, to_json};
+use super::context::{Tx, int, stored_pointer, to_json};
 use super::head::Head;
+use super::ledger::check_bodies;
 use super::messages::write_message;
 use crate::failure::{Failure, Tried, defect};
 
@@ -27,6 +28,9 @@ pub(crate) fn append(tx: &Tx<'_>, request: &Append) -> Tried<Result<Appended, Ap
         Ok(WriteDecision::Write) => {}
         Ok(WriteDecision::Written) => return Ok(Ok(Appended { tail: head.facts.tail })),
         Err(refusal) => return Ok(Err(refusal.into())),
+    }
+    if let Err(refusal) = check_bodies(tx, head.run, request)? {
+        return Ok(Err(AppendError::Bodies(refusal)));
     }
     let tail = write_append(tx, &head, request)?;
     tx.touch(run_id);
@@ -71,8 +75,8 @@ pub(super) fn refuse_terminal(mut kinds: impl Iterator<Item = EventKind>) -> Res
 /// Writes what an append carries. Everything is decided before.
 pub(super) fn write_append(tx: &Tx<'_>, head: &Head, request: &Append) -> Tried<Seq> {
     write_events(tx, head.run, head.facts.tail.0, &request.events)?;
-    for (ordinal, message) in &request.messages {
-        write_message(tx, head.run, int(ordinal.0), message)?;
+    for message in &request.messages {
+        write_message(tx, head.run, message)?;
     }
     let tail = head.facts.tail.0 + request.events.len() as u64;
     let cursor = request.cursor.as_ref().map(to_json).transpose()?;
@@ -91,7 +95,8 @@ pub(super) fn write_events(tx: &Tx<'_>, run: i64, tail: u64, events: &[NewEvent]
         return Err(Failure::Damaged("a log has more than 4294967295 events".to_owned()));
     }
     let mut statement = tx.db.prepare_cached(
-        "INSERT INTO events (id, at, origin_byte, origin_index, json) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO events (id, at, origin_byte, origin_index, json, blob_key, blob_size) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     for (seq, event) in (tail + 1..).zip(events) {
         let (byte, index) = match event.origin {
@@ -99,7 +104,8 @@ pub(super) fn write_events(tx: &Tx<'_>, run: i64, tail: u64, events: &[NewEvent]
             Origin::Journal { byte, index } => (Some(int(byte)), Some(index)),
         };
         let id = event_id(run, Seq(seq));
-        statement.execute((id, int(tx.wall), byte, index, &event.chunk.json))?;
+        let (key, size) = stored_pointer(event.pointer.as_ref());
+        statement.execute((id, int(tx.wall), byte, index, &event.chunk.json, key, size))?;
     }
     Ok(())
 }

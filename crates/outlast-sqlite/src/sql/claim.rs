@@ -9,6 +9,7 @@ use outlast_store::{Claim, ClaimError, Claimed, Renewed};
 
 use super::context::{Tx, int, millis, parsed, uint};
 use super::head::{Head, cancel_of};
+use super::ledger::release_leases;
 use super::record;
 use crate::failure::Tried;
 
@@ -98,7 +99,7 @@ pub(crate) fn release(tx: &Tx<'_>, token: &ClaimToken) -> Tried<()> {
     Ok(())
 }
 
-/// Gives back every claim of the owner.
+/// Gives back every claim and every lease of the owner.
 pub(crate) fn release_all(tx: &Tx<'_>, owner: &OwnerId) -> Tried<()> {
     tx.db
         .prepare_cached(
@@ -106,5 +107,5 @@ pub(crate) fn release_all(tx: &Tx<'_>, owner: &OwnerId) -> Tried<()> {
              WHERE lease_owner = ?1",
         )?
         .execute([owner.as_str()])?;
-    Ok(())
+    release_leases(tx, owner)
 }

@@ -5,8 +5,9 @@ use std::ops::Deref;
 
 use outlast_core::RunId;
 pub(super) use outlast_core::duration::millis;
+use outlast_core::ledger::Pointer;
 use outlast_store::{Entropy, Ports};
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use crate::failure::{Failure, Tried};
 use crate::files::Owners;
@@ -51,13 +52,15 @@ impl<'a> View<'a> {
 pub(crate) struct Tx<'a> {
     view: View<'a>,
     pub(super) entropy: &'a dyn Entropy,
+    /// The deployment's id.
+    pub(super) deployment: &'a str,
     touched: RefCell<Vec<RunId>>,
 }
 
 impl<'a> Tx<'a> {
     /// Begins with nothing touched.
-    pub(crate) fn new(view: View<'a>, entropy: &'a dyn Entropy) -> Self {
-        Tx { view, entropy, touched: RefCell::default() }
+    pub(crate) fn new(view: View<'a>, entropy: &'a dyn Entropy, deployment: &'a str) -> Self {
+        Tx { view, entropy, deployment, touched: RefCell::default() }
     }
 
     /// Whoever watches the run is woken once the transaction is committed.
@@ -96,4 +99,18 @@ pub(super) fn to_json<T: serde::Serialize>(value: &T) -> Tried<String> {
 /// Stored JSON, or text, as what it was written from.
 pub(super) fn parsed<T, E: std::fmt::Display>(what: &str, result: Result<T, E>) -> Tried<T> {
     result.map_err(|error| Failure::Damaged(format!("a stored {what} cannot be read: {error}")))
+}
+
+/// What the columns `blob_key` and `blob_size` hold of a pointer.
+pub(super) fn stored_pointer(pointer: Option<&Pointer>) -> (Option<&str>, Option<i64>) {
+    pointer.map(|pointer| (pointer.key.as_str(), int(pointer.size))).unzip()
+}
+
+/// The pointer in the column `blob_key` and the one after it.
+pub(super) fn pointer(row: &Row<'_>, column: usize) -> Tried<Option<Pointer>> {
+    let key: Option<String> = row.get(column)?;
+    Ok(match key {
+        None => None,
+        Some(key) => Some(Pointer { key, size: uint(row.get(column + 1)?) }),
+    })
 }

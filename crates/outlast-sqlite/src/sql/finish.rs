@@ -6,6 +6,7 @@ use outlast_store::{Finish, FinishError, Finished, StoreError};
 use super::append::write_append;
 use super::context::{Tx, int, to_json};
 use super::head::Head;
+use super::ledger::{Session, check_bodies, settle};
 use super::reclaim::reclaim_after_end;
 use super::record;
 use crate::failure::{Tried, defect};
@@ -27,6 +28,9 @@ pub(crate) fn finish(tx: &Tx<'_>, request: &Finish) -> Tried<Result<Finished, Fi
             return Ok(Ok(Finished { run: record::existing(tx, head.run)? }));
         }
         Err(refusal) => return Ok(Err(refusal.into())),
+    }
+    if let Err(refusal) = check_bodies(tx, head.run, append)? {
+        return Ok(Err(FinishError::Bodies(refusal)));
     }
     write_append(tx, &head, append)?;
     let verdict = &request.verdict;
@@ -51,7 +55,12 @@ pub(crate) fn finish(tx: &Tx<'_>, request: &Finish) -> Tried<Result<Finished, Fi
         reclaim_after_end(tx, instance, verdict.reason)?;
     }
     tx.touch(run_id);
-    Ok(Ok(Finished { run: record::existing(tx, head.run)? }))
+    let run = record::existing(tx, head.run)?;
+    // With the end itself: there is no moment at which the transcript is sealed and the ledger lacks it, or at which its
+    // messages are in both places or in none.
+    let session = Session::of_thread(tx, &run.tenant, &run.thread_id)?;
+    settle(tx, session, &run.tenant, &run.thread_id)?;
+    Ok(Ok(Finished { run }))
 }
 
 /// A log ends with exactly one terminal event, and a run with a terminal status.

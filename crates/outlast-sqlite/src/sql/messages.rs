@@ -1,41 +1,51 @@
-//! The transcript.
+//! The transcript of runs that live, and of those that have not given theirs to the ledger.
 
-use outlast_core::transcript::Message;
+use outlast_core::ledger::Pointer;
 use outlast_core::{RunId, Tenant, ThreadId};
-use outlast_store::MessageRow;
+use outlast_store::{MessageRow, NewMessage};
 use rusqlite::{OptionalExtension, Rows};
 
-use super::context::{Tx, View, parsed, to_json};
+use super::context::{Tx, View, parsed, pointer, stored_pointer, to_json};
 use crate::failure::Tried;
 
+/// Where the message's body is, where that was off-loaded.
+pub(super) fn pointer_of(message: &NewMessage) -> Option<&Pointer> {
+    message.offloaded.as_ref().map(|offloaded| &offloaded.pointer)
+}
+
 /// Adds the message, or replaces the one in its place.
-pub(super) fn write_message(tx: &Tx<'_>, run: i64, ordinal: i64, message: &Message) -> Tried<()> {
+pub(super) fn write_message(tx: &Tx<'_>, run: i64, message: &NewMessage) -> Tried<()> {
+    let (key, size) = stored_pointer(pointer_of(message));
+    let sum = message.offloaded.as_ref().map(|offloaded| offloaded.sum.as_str());
     tx.db
         .prepare_cached(
-            "INSERT INTO messages (run, ordinal, json) VALUES (?1, ?2, ?3) \
-             ON CONFLICT DO UPDATE SET json = excluded.json",
+            "INSERT INTO messages (run, ordinal, json, blob_key, blob_size, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+             ON CONFLICT DO UPDATE SET json = excluded.json, blob_key = excluded.blob_key, \
+             blob_size = excluded.blob_size, sum = excluded.sum",
         )?
-        .execute((run, ordinal, to_json(message)?))?;
+        .execute((run, message.ordinal, to_json(&message.message)?, key, size, sum))?;
     Ok(())
 }
 
-/// See [`outlast_store::Ledger::thread_messages`]. Ordered by the key of the run, which counts acceptances; the wall
-/// clock may have jumped back between two of them.
-pub(crate) fn thread_messages(view: &View<'_>, tenant: &Tenant, thread: &ThreadId) -> Tried<Vec<MessageRow>> {
-    let mut statement = view.db.prepare_cached(
-        "SELECT r.run_id, m.ordinal, m.json FROM runs r JOIN messages m ON m.run = r.run \
-         WHERE r.tenant = ?1 AND r.thread_id = ?2 ORDER BY r.run, m.ordinal",
-    )?;
+/// Those of the thread. Ordered by the key of the run, which counts acceptances; the wall clock may have jumped back
+/// between two of them.
+pub(super) const OF_THREAD: &str = "SELECT r.run_id, m.ordinal, m.json, m.blob_key, m.blob_size FROM runs r \
+     JOIN messages m ON m.run = r.run WHERE r.tenant = ?1 AND r.thread_id = ?2 AND r.ledgered < 2 \
+     ORDER BY r.run, m.ordinal";
+
+/// The messages of the thread's runs that are not in its ledger.
+pub(super) fn of_thread(view: &View<'_>, tenant: &Tenant, thread: &ThreadId) -> Tried<Vec<MessageRow>> {
+    let mut statement = view.db.prepare_cached(OF_THREAD)?;
     collect(statement.query((tenant.as_str(), thread.as_str()))?)
 }
 
-/// See [`outlast_store::Ledger::run_messages`].
-pub(crate) fn run_messages(view: &View<'_>, tenant: &Tenant, run_id: &RunId) -> Tried<Vec<MessageRow>> {
+/// The messages of a run that are not in the ledger.
+pub(super) fn of_run(view: &View<'_>, run: i64) -> Tried<Vec<MessageRow>> {
     let mut statement = view.db.prepare_cached(
-        "SELECT r.run_id, m.ordinal, m.json FROM runs r JOIN messages m ON m.run = r.run \
-         WHERE r.run_id = ?1 AND r.tenant = ?2 ORDER BY m.ordinal",
+        "SELECT r.run_id, m.ordinal, m.json, m.blob_key, m.blob_size FROM runs r JOIN messages m ON m.run = r.run \
+         WHERE r.run = ?1 ORDER BY m.ordinal",
     )?;
-    collect(statement.query((run_id.as_str(), tenant.as_str()))?)
+    collect(statement.query([run])?)
 }
 
 fn collect(mut rows: Rows<'_>) -> Tried<Vec<MessageRow>> {
@@ -48,6 +58,7 @@ fn collect(mut rows: Rows<'_>) -> Tried<Vec<MessageRow>> {
                 "message",
                 serde_json::from_slice(parsed("message", row.get_ref(2)?.as_bytes())?),
             )?,
+            pointer: pointer(row, 3)?,
         });
     }
     Ok(messages)

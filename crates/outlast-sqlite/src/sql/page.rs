@@ -6,7 +6,7 @@ use outlast_store::{LogEnd, Page, ReadError, StoredEvent};
 use rusqlite::{OptionalExtension, Row};
 
 use super::append::{SEQ_BITS, event_id};
-use super::context::{View, uint};
+use super::context::{View, pointer, uint};
 use crate::failure::Tried;
 
 /// See [`outlast_store::Log::read`].
@@ -40,7 +40,8 @@ pub(crate) fn page(
     let mut events = Vec::with_capacity(wanted.min(4096));
     if wanted > 0 {
         let mut statement = view.db.prepare_cached(
-            "SELECT id, at, origin_byte, origin_index, json FROM events WHERE id > ?1 AND id <= ?2 ORDER BY id",
+            "SELECT id, at, origin_byte, origin_index, json, blob_key, blob_size FROM events \
+             WHERE id > ?1 AND id <= ?2 ORDER BY id",
         )?;
         let mut rows = statement.query((event_id(run, after), event_id(run, tail)))?;
         let mut bytes = 0;
@@ -65,5 +66,5 @@ fn event(row: &Row<'_>) -> Tried<StoredEvent> {
         Some(byte) => Origin::Journal { byte: uint(byte), index: row.get(3)? },
     };
     let seq = Seq(uint(id & ((1 << SEQ_BITS) - 1)));
-    Ok(StoredEvent { seq, at: uint(row.get(1)?), origin, json: row.get(4)? })
+    Ok(StoredEvent { seq, at: uint(row.get(1)?), origin, json: row.get(4)?, pointer: pointer(row, 5)? })
 }

@@ -49,34 +49,6 @@ pub(crate) fn expire_events(tx: &Tx<'_>, ended_for: Duration, max_rows: usize) -
     Ok(Swept { more: true, ..swept })
 }
 
-/// See [`outlast_store::Log::delete_runs`].
-pub(crate) fn delete_runs(tx: &Tx<'_>, ended_for: Duration, max_rows: usize) -> Tried<Swept> {
-    let mut swept = Swept::default();
-    let Some(cutoff) = cutoff(tx, ended_for) else { return Ok(swept) };
-    while swept.rows < max_rows as u64 {
-        let found: Option<i64> = tx
-            .db
-            .prepare_cached(
-                "SELECT r.run FROM runs r WHERE r.finished_at IS NOT NULL AND r.finished_at <= ?1 AND r.expired = 2 \
-                 AND NOT EXISTS (SELECT 1 FROM instances i WHERE i.instance_id = r.instance_id AND i.state <> 'gone') \
-                 ORDER BY r.finished_at LIMIT 1",
-            )?
-            .query_row([cutoff], |row| row.get(0))
-            .optional()?;
-        let Some(run) = found else { return Ok(swept) };
-        for sql in [
-            "DELETE FROM messages WHERE run = ?1",
-            "DELETE FROM presence WHERE run = ?1",
-            "DELETE FROM specs WHERE run = ?1",
-            "DELETE FROM runs WHERE run = ?1",
-        ] {
-            swept.rows += tx.db.prepare_cached(sql)?.execute([run])? as u64;
-        }
-        swept.runs += 1;
-    }
-    Ok(Swept { more: true, ..swept })
-}
-
 /// See [`outlast_store::Log::count_expired`].
 pub(crate) fn count_expired(view: &View<'_>, ended_for: Duration) -> Tried<Swept> {
     let Some(cutoff) = cutoff(view, ended_for) else { return Ok(Swept::default()) };

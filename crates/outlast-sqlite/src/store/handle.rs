@@ -128,7 +128,7 @@ impl Store for SqliteStore {
         let released: Result<(), StoreError> =
             self.write(Urgency::Urgent, move |tx| sql::release_all(tx, &owner).map(Ok)).await;
         if let Err(error) = released {
-            // The claims are void all the same, once this process does not hold its lock any more.
+            // Claims and leases are void all the same, once this process does not hold its lock any more.
             tracing::debug!(%error, "cannot give the claims back");
         }
         self.end_threads();

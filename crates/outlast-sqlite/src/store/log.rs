@@ -50,10 +50,6 @@ impl Log for SqliteStore {
         self.write(Normal, move |tx| sql::expire_events(tx, ended_for, max_rows).map(Ok)).await
     }
 
-    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
-        self.write(Normal, move |tx| sql::delete_runs(tx, ended_for, max_rows).map(Ok)).await
-    }
-
     async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError> {
         self.view(move |view| sql::count_expired(view, ended_for)).await
     }

@@ -71,7 +71,7 @@ impl Scene<'_> {
     fn transaction(&self, jobs: &mut [Box<dyn Job>]) -> Result<Vec<RunId>, Fault> {
         self.execute("BEGIN IMMEDIATE").map_err(Fault::Whole)?;
         let view = View::now(self.db, &self.shared.owners, &self.shared.ports);
-        let tx = Tx::new(view, &*self.shared.ports.entropy);
+        let tx = Tx::new(view, &*self.shared.ports.entropy, &self.shared.deployment_id);
         for job in jobs {
             if let Err(failure) = job.attempt(&tx) {
                 self.roll_back();

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use outlast_core::Seq;
 use outlast_core::run::CancelReason;
-use outlast_store::{AppendError, StoreError};
+use outlast_store::{AppendError, RecordsError, StoreError};
 
-use super::support::{append_of, host};
+use super::support::{append_of, checkpoint, completion, host, ledger, records};
 
 /// A file system of its own, or none where this user may not mount one.
 struct Small(PathBuf);
 
 impl Small {
     fn mount(on: &Path) -> Option<Self> {
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"]).arg(on).status();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=12m", "tmpfs"]).arg(on).status();
         mounted.is_ok_and(|status| status.success()).then(|| Small(on.to_owned()))
     }
 
@@ -53,6 +53,7 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
         let token = host.accept(&run, &run).await.token;
         tasks.push((run, token));
     }
+    let adding = host.accept("ledger", "ledger").await.token;
     let filler = small.fill();
     let (freed, room) = tokio::sync::watch::channel(false);
     let (full, mut seen) = tokio::sync::mpsc::channel(100);
@@ -83,6 +84,26 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
             })
         })
         .collect();
+    // The ledger of a thread: records, and the end of its run.
+    let writing = tokio::spawn({
+        let (host, room) = (host.clone(), room.clone());
+        async move {
+            let mut n = 0;
+            while n < 60 || !*room.borrow() {
+                let wanted = records(&host, "ledger", vec![checkpoint(&n.to_string())]);
+                match host.store.append_records(wanted).await {
+                    Ok(_) => n += 1,
+                    Err(error) => {
+                        assert!(matches!(error, RecordsError::Store(error) if error.is_transient()))
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let end = completion(&adding, 1);
+            while host.store.finish(end.clone()).await.is_err() {}
+            n
+        }
+    });
     for _ in 0..20 {
         let message = seen.recv().await.unwrap();
         assert!(message.contains("outlast.db"), "{message}");
@@ -101,6 +122,12 @@ async fn nothing_is_lost_and_nothing_comes_twice() {
         assert!(log.iter().zip(1..).all(|(event, seq)| event.seq == Seq(seq)));
         assert_eq!(host.record(&run).await.tail, tail);
     }
+    let added = writing.await.unwrap();
+    let (head, found) = ledger(&host, "ledger").await;
+    let ids: Vec<_> = found.iter().map(|record| record.id.as_str()).collect();
+    assert_eq!((ids[0], ids[ids.len() - 1]), ("run_started/ledger", "run_ended/ledger"));
+    assert!(ids[1..=added].iter().enumerate().all(|(n, id)| *id == n.to_string()) && ids.len() == added + 2);
+    assert_eq!(head.fold.unwrap().checkpoints, added as u64);
     host.store.request_cancel(&host.tenant, &run, CancelReason::User, None).await.unwrap();
     host.store.close().await;
 }

@@ -4,9 +4,12 @@
 #![allow(clippy::disallowed_methods, reason = "these tests are about real processes, on the real clock")]
 
 mod abandoned;
+mod bodies;
 mod conformance;
+mod folded;
 mod full;
 mod locked;
+mod migrated;
 mod processes;
 mod signals;
 mod support;

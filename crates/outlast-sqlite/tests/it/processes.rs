@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 use outlast_core::RunId;
 use outlast_core::decide::ClaimRefusal;
 use outlast_core::run::Purpose;
-use outlast_store::ClaimError;
+use outlast_core::transcript::{Message, Role};
+use outlast_store::{Accept, AcquireLease, Append, ClaimError, Entropy, LeaseOn, NewMessage, SystemEntropy};
 use rustix::process::Signal;
 
-use super::support::{Process, TOLD, eventually, host, try_open};
+use super::support::{
+    Process, TOLD, append_of, checkpoint, completion, eventually, host, ledger, records, try_open,
+};
 
 /// What the other process does: it accepts a run under the lease that it is told, appends an event, and then, once for
 /// each byte of its standard input, tries to append another.
@@ -113,6 +116,83 @@ async fn what_a_killed_process_had_committed_is_there_and_nothing_else() {
         let log = here.log("r").await;
         assert!(log.len() >= 2 + told, "{} events of {told} that were told", log.len());
         assert_eq!(here.record("r").await.tail, log.len() as u64);
+    }
+}
+
+/// What the other process does: one turn after the other on one thread, with a record after each, under a lease.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_ends_runs() {
+    let Ok(dir) = std::env::var(TOLD) else { return };
+    let host = host(Path::new(&dir), "other");
+    for turn in 0.. {
+        let run = format!("r{turn}");
+        let messages = NewMessage::input(vec![Message::text("q", Role::User, "Hello")]);
+        let token = host.accept_with(Accept { messages, ..host.request(&run, "t") }).await.token;
+        let answer = NewMessage::new(2, Message::text("a", Role::Assistant, "Hel"));
+        host.store.append(Append { messages: vec![answer], ..append_of(&token, 1, 10) }).await.unwrap();
+        host.store.finish(completion(&token, 2)).await.unwrap();
+        host.store.append_records(records(&host, "t", vec![checkpoint(&run)])).await.unwrap();
+        if turn == 0 {
+            let on = LeaseOn::Session(ledger(&host, "t").await.0.session_id);
+            let (owner, nonce) = (host.owner.clone(), SystemEntropy.nonce());
+            let wish = AcquireLease { on, owner, nonce, lasts: Duration::from_secs(3600) };
+            host.store.acquire_lease(&wish).await.unwrap();
+        }
+        println!("ended");
+    }
+}
+
+/// Wherever a process dies, each message is in one place, and a ledger says of a run what its record says.
+#[tokio::test]
+async fn a_ledger_is_complete_wherever_its_process_died() {
+    for round in 0..6 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut other =
+            Process::start("processes::a_process_that_ends_runs", &dir.path().display().to_string());
+        for _ in 0..=round {
+            other.said("ended");
+        }
+        tokio::time::sleep(Duration::from_micros(round * 700)).await;
+        other.kill();
+        let here = host(dir.path(), "here");
+        let (head, found) = ledger(&here, "t").await;
+        let mut expected = Vec::new();
+        let mut live = None;
+        for turn in 0.. {
+            let run = format!("r{turn}");
+            let Some(record) = here.store.run(&here.tenant, &RunId::new(&*run).unwrap()).await.unwrap()
+            else {
+                break;
+            };
+            let messages = here.store.run_messages(&here.tenant, &record.run_id).await.unwrap();
+            expected.push(format!("run_started/{run}"));
+            if record.status.is_terminal() {
+                expected.extend([
+                    format!("message/{run}/-1"),
+                    format!("message/{run}/2"),
+                    format!("run_ended/{run}"),
+                ]);
+                assert_eq!(messages.len(), 2);
+                expected.push(run);
+            } else {
+                live = Some(run);
+                assert_eq!(messages.len() as u64, record.tail);
+            }
+        }
+        let ids: Vec<_> = found.iter().map(|record| record.id.clone()).collect();
+        // Of the last turn, the record that comes after its end may be missing.
+        let all_but_one = &expected[..expected.len() - 1];
+        assert!(expected == ids || (live.is_none() && *all_but_one == ids[..]), "{ids:?}");
+        assert!(ids.len() as u64 >= 5 * (round + 1));
+        let fold = head.fold.unwrap();
+        assert_eq!(fold.messages as usize, ids.iter().filter(|id| id.starts_with("message/")).count());
+        assert_eq!(fold.last_run.unwrap().status.is_none(), live.is_some());
+        // Its lease has died with it.
+        assert_eq!(head.lease, None);
+        let on = LeaseOn::Session(head.session_id);
+        let (owner, nonce) = (here.owner.clone(), SystemEntropy.nonce());
+        let wish = AcquireLease { on, owner, nonce, lasts: Duration::from_secs(60) };
+        assert_eq!(here.store.acquire_lease(&wish).await.unwrap().token.epoch, 2);
     }
 }
 

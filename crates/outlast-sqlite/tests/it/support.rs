@@ -6,12 +6,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use outlast_core::decide::EndVerdict;
 use outlast_core::event::{Chunk, EventKind, Origin};
-use outlast_core::run::ClaimToken;
-use outlast_core::{OwnerId, Seq, Tenant};
+use outlast_core::ledger::{Consistency, Record, Trigger, WorkspaceCheckpointed};
+use outlast_core::run::{ClaimToken, EndReason, Status};
+use outlast_core::{OwnerId, Seq, Tenant, ThreadId, WorkspaceRef};
 use outlast_sqlite::{SqliteConfig, SqliteStore};
 use outlast_store::conformance::Host;
-use outlast_store::{Append, Entropy, NewEvent, Ports, StoreError, SystemEntropy};
+use outlast_store::{
+    Append, AppendRecords, Entropy, Finish, NewEvent, NewRecord, Ports, ReadRecords, SessionHead,
+    SessionName, StoreError, StoredRecord, SystemEntropy,
+};
 
 /// A configuration as a process would have it.
 pub fn config(data_dir: &Path, owner: &str) -> SqliteConfig {
@@ -39,11 +44,68 @@ pub fn append_of(token: &ClaimToken, tail: u64, bytes: usize) -> Append {
         token: token.clone(),
         expected_tail: Seq(tail),
         batch: SystemEntropy.nonce(),
-        events: vec![NewEvent { origin: Origin::Host, chunk: Chunk { kind: EventKind::Raw, json } }],
+        events: vec![NewEvent::new(Origin::Host, Chunk { kind: EventKind::Raw, json })],
         cursor: None,
         messages: Vec::new(),
+        barrier: None,
         agent_session: None,
     }
+}
+
+/// The end of a run, as completed.
+pub fn completion(token: &ClaimToken, tail: u64) -> Finish {
+    let json = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#.to_owned();
+    let event = NewEvent::new(Origin::Host, Chunk { kind: EventKind::RunFinished, json });
+    Finish {
+        append: Append { events: vec![event], ..append_of(token, tail, 0) },
+        verdict: EndVerdict { status: Status::Completed, error: None, reason: EndReason::Exited },
+        cancel: None,
+        exit_code: Some(0),
+        usage: Vec::new(),
+    }
+}
+
+/// A record that belongs to no run.
+pub fn checkpoint(id: &str) -> NewRecord {
+    let made = WorkspaceCheckpointed {
+        reference: WorkspaceRef::from_digest([7; 32]),
+        consistency: Consistency::Quiescent,
+        trigger: Trigger::Manual,
+        run_id: None,
+    };
+    NewRecord::new(id, Record::WorkspaceCheckpointed(made))
+}
+
+/// Records for a thread's ledger, without any condition.
+pub fn records(host: &Host, thread: &str, records: Vec<NewRecord>) -> AppendRecords {
+    AppendRecords {
+        tenant: host.tenant.clone(),
+        thread_id: ThreadId::new(thread).unwrap(),
+        expected_tip: None,
+        barrier: None,
+        lease: None,
+        pin: None,
+        create: true,
+        records,
+    }
+}
+
+/// The session of the thread, and its ledger, in which every record is in its place and as it was written.
+pub async fn ledger(host: &Host, thread: &str) -> (SessionHead, Vec<StoredRecord>) {
+    let name = SessionName::Thread(ThreadId::new(thread).unwrap());
+    let head = host.store.session(&host.tenant, &name).await.unwrap().unwrap();
+    let query = ReadRecords {
+        session_id: head.session_id.clone(),
+        after: 0,
+        kinds: Vec::new(),
+        max_records: usize::MAX,
+        max_bytes: usize::MAX,
+    };
+    let page = host.store.read_records(&query).await.unwrap();
+    assert!(page.records.iter().zip(1..).all(|(record, seq)| record.seq == seq));
+    assert!(page.records.iter().all(StoredRecord::is_intact));
+    assert_eq!((page.tip, head.tip), (page.records.len() as u64, page.tip));
+    (head, page.records)
 }
 
 /// Waits until something holds.

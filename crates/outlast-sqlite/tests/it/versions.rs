@@ -9,13 +9,19 @@ use rusqlite::Connection;
 use super::support::{append_of, host, try_open};
 
 /// The version that this program makes.
-const CURRENT: i64 = 3;
+const CURRENT: i64 = 4;
 
 /// Makes the database what version 1 would have made of it.
 fn downgrade(dir: &Path) {
     let raw = Connection::open(dir.join("outlast.db")).unwrap();
     raw.execute_batch(
         "BEGIN;
+         DROP TABLE sessions; DROP TABLE records; DROP TABLE condemned; DROP TABLE leases; DROP TABLE pins;
+         DROP INDEX runs_unledgered; ALTER TABLE runs DROP COLUMN ledgered;
+         DROP INDEX events_blob; ALTER TABLE events DROP COLUMN blob_key; ALTER TABLE events DROP COLUMN blob_size;
+         DROP INDEX messages_blob; ALTER TABLE messages DROP COLUMN blob_key;
+         ALTER TABLE messages DROP COLUMN blob_size; ALTER TABLE messages DROP COLUMN sum;
+         DROP INDEX instances_thread;
          DROP TABLE hosts;
          DROP INDEX instances_due; DROP INDEX instances_there; DROP INDEX runs_ended; DROP INDEX runs_ended_events;
          ALTER TABLE runs DROP COLUMN expired; ALTER TABLE runs DROP COLUMN stalls;

@@ -64,7 +64,22 @@ macro_rules! conformance_tests {
                 tried_until_it_is_gone, one_at_a_time, listed_in_pages,
             ],
             retain: [
-                events_age_out_and_messages_stay, in_small_steps, records_go_last,
+                events_age_out_and_messages_stay, in_small_steps,
+            ],
+            ledger: [
+                runs_write_their_own_records, the_same_record_again, a_moved_tip_changes_nothing, racing_appends,
+                beside_a_driver, read_in_pages, messages_in_pages, the_fold_is_that_of_the_records, times_of_elsewhere, no_session,
+                sessions_are_listed, who_is_idle,
+            ],
+            bodies: [
+                come_back_as_they_were, a_barrier_moves, condemned_for_ever, racing_to_point_and_to_condemn,
+                of_events_that_aged_out,
+            ],
+            leases: [
+                one_holder_at_a_time, lost_ones_do_nothing, given_back_at_the_end, pins_hold_until_they_run_out,
+            ],
+            deleting: [
+                nothing_begins_again, in_small_steps, not_what_lives_or_was_used,
             ],
             watch: [
                 detached_runs_are_listed, stalls_are_counted, hosts_that_are_alive,

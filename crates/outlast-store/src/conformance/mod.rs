@@ -38,6 +38,10 @@
 //! | An instance is never used again, and never destroyed under a run | `instances`, `instances::racing_to_use_and_to_destroy`, `instances::racing_to_create` |
 //! | A sandbox is destroyed after a durable end only, by one at a time, and tried until it is gone | `reclaim` |
 //! | Events age out as a whole, messages outlive them, a record goes last | `retain` |
+//! | A record is added once, to a tip that is current; another record under its id is refused | `ledger` |
+//! | Nothing ever points to a body that a collection may have deleted | `bodies` |
+//! | Upkeep has one holder at a time, and a lost one changes nothing | `leases` |
+//! | What was deleted does not begin again by accident | `deleting` |
 //! | The time that decides ownership is the store's | `claim::a_lease_runs_out_exactly`, `claim::a_reboot_ends_a_lease`, `presence` |
 //! | An unknown outcome is settled by the same write again | `lost_answers`, `append::a_batch_counts_once`, `finish::the_same_finish_again`, `claim::the_same_wish_again`, `accept::the_same_attempt_again` |
 //! | Stopping a host is a hand-over | `claim::a_release_lets_the_next_in`, `claim::closing_gives_claims_back` |

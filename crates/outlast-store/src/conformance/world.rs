@@ -90,6 +90,7 @@ impl Host {
             detached_ttl: Some(Duration::from_secs(86_400)),
             on_disconnect: OnDisconnect::Detach,
             messages: Vec::new(),
+            barrier: None,
             events: vec![accepted_event()],
         }
     }
@@ -219,7 +220,7 @@ pub(super) fn accepted_event() -> Chunk {
 
 pub(super) fn text_event(text: &str) -> NewEvent {
     let event = Event::TextMessageContent { message_id: "m".into(), delta: text.into() };
-    NewEvent { origin: Origin::Host, chunk: event.chunk() }
+    NewEvent::new(Origin::Host, event.chunk())
 }
 
 pub(super) fn terminal_event() -> NewEvent {
@@ -230,7 +231,7 @@ pub(super) fn terminal_event() -> NewEvent {
         usage: Vec::new().into(),
         metadata: None,
     };
-    NewEvent { origin: Origin::Host, chunk: event.chunk() }
+    NewEvent::new(Origin::Host, event.chunk())
 }
 
 pub(super) fn is_terminal(event: &StoredEvent) -> bool {
@@ -245,6 +246,7 @@ pub(super) fn append(token: &ClaimToken, tail: u64, texts: &[&str]) -> Append {
         events: texts.iter().map(|text| text_event(text)).collect(),
         cursor: None,
         messages: Vec::new(),
+        barrier: None,
         agent_session: None,
     }
 }

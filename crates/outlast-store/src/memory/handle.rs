@@ -47,6 +47,10 @@ impl MemoryStore {
         MemoryStore { owner: Some(owner), ports, ..self.clone() }
     }
 
+    pub(super) fn deployment(&self) -> &str {
+        &self.deployment_id
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         // Every write is complete before anything could panic, so a poisoned state is as good as any.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -94,13 +98,18 @@ impl Store for MemoryStore {
     }
 
     async fn close(&self) {
-        for run in &mut self.lock().runs {
-            let own = |owner: &OwnerId| self.owner.as_ref().is_none_or(|own| own == owner);
+        let own = |owner: &OwnerId| self.owner.as_ref().is_none_or(|own| own == owner);
+        let mut state = self.lock();
+        for lease in state.leases.values_mut() {
+            lease.held.take_if(|(owner, ..)| own(owner));
+        }
+        for run in &mut state.runs {
             if run.lease.as_ref().is_some_and(|lease| own(&lease.owner)) {
                 run.lease = None;
                 run.nonce = None;
             }
         }
+        drop(state);
         self.signals.any_changed();
     }
 }

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_core::decide::{Fenced, WriteDecision};
+use outlast_core::decide::{Fenced, RecordsRefusal, WriteDecision};
 use outlast_core::event::EventKind;
 use outlast_core::run::{ClaimToken, Phase};
 use outlast_core::{RunId, Seq, Tenant};
 
 use super::MemoryStore;
 use super::handle::defect;
-use super::state::{Now, Run};
+use super::state::{Now, Run, State};
 use crate::{
-    Append, AppendError, Appended, Finish, FinishError, Finished, InstanceState, Log, LogEnd, NewEvent, Page,
-    ReadError, Signal, StoreError, Swept,
+    Append, AppendError, Appended, Finish, FinishError, Finished, Log, LogEnd, NewEvent, Page, ReadError,
+    Signal, StoreError, Swept,
 };
 
 #[async_trait]
@@ -51,6 +51,8 @@ impl Log for MemoryStore {
         if facts.append(&append.token, &append.batch, append.expected_tail)? == WriteDecision::Written {
             return Ok(Appended { tail: run.tail() });
         }
+        check_bodies(&state, &append).map_err(AppendError::Bodies)?;
+        let run = state.get_mut(&run_id).ok_or_else(|| Fenced::RunNotFound(run_id.clone()))?;
         apply(run, append, now.wall);
         let tail = run.tail();
         drop(state);
@@ -70,6 +72,8 @@ impl Log for MemoryStore {
         if decided == WriteDecision::Written {
             return Ok(Finished { run: run.seen(&now) });
         }
+        check_bodies(&state, append).map_err(FinishError::Bodies)?;
+        let run = state.get_mut(&run_id).ok_or_else(|| Fenced::RunNotFound(run_id.clone()))?;
         apply(run, finish.append, now.wall);
         run.record.status = finish.verdict.status;
         run.record.error = finish.verdict.error;
@@ -84,6 +88,7 @@ impl Log for MemoryStore {
         let reason = run.record.end_reason;
         let instance = run.record.instance_id.clone();
         let seen = run.seen(&now);
+        state.settle(self.deployment(), &seen.tenant, &seen.thread_id, &now);
         state.reclaim_after_end(instance.as_ref(), reason, &now);
         drop(state);
         self.signals.run_changed(&run_id);
@@ -141,34 +146,6 @@ impl Log for MemoryStore {
         Ok(swept)
     }
 
-    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
-        let now = self.now();
-        let mut state = self.lock();
-        let there: Vec<_> =
-            state.instances.iter().map(|instance| (instance.instance_id.clone(), instance.state)).collect();
-        let gone = |run: &Run| {
-            run.record.instance_id.as_ref().is_none_or(|bound| {
-                there.iter().all(|(id, state)| id != bound || *state == InstanceState::Gone)
-            })
-        };
-        let mut swept = Swept::default();
-        let mut kept = Vec::new();
-        for run in std::mem::take(&mut state.runs) {
-            if !(ended(&run, &now, ended_for) && run.events.is_empty() && gone(&run)) {
-                kept.push(run);
-            } else if swept.rows >= max_rows as u64 {
-                swept.more = true;
-                kept.push(run);
-            } else {
-                swept.runs += 1;
-                swept.rows += 1 + run.messages.len() as u64;
-            }
-        }
-        state.by_id = kept.iter().enumerate().map(|(at, run)| (run.record.run_id.clone(), at)).collect();
-        state.runs = kept;
-        Ok(swept)
-    }
-
     async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError> {
         let now = self.now();
         let state = self.lock();
@@ -192,8 +169,8 @@ fn ended(run: &Run, now: &Now, ended_for: Duration) -> bool {
 
 fn apply(run: &mut Run, append: Append, at: u64) {
     run.push(append.events, at);
-    for (ordinal, message) in append.messages {
-        run.messages.insert(i64::try_from(ordinal.0).unwrap_or(i64::MAX), message);
+    for message in append.messages {
+        run.messages.insert(message.ordinal, message);
     }
     run.last_batch = Some(append.batch);
     if append.cursor.is_some() {
@@ -202,6 +179,18 @@ fn apply(run: &mut Run, append: Append, at: u64) {
     if append.agent_session.is_some() {
         run.record.agent_session = append.agent_session;
     }
+}
+
+/// Whether what the append points to may be pointed to.
+fn check_bodies(state: &State, append: &Append) -> Result<(), RecordsRefusal> {
+    let of_events = append.events.iter().filter_map(|event| event.pointer.as_ref());
+    let of_messages = append
+        .messages
+        .iter()
+        .filter_map(|message| message.offloaded.as_ref().map(|offloaded| &offloaded.pointer));
+    let Some(run) = state.get(&append.token.run_id) else { return Ok(()) };
+    let record = &run.record;
+    state.check_bodies(&record.tenant, &record.thread_id, append.barrier, of_events.chain(of_messages))
 }
 
 /// Only `finish` ends a log.

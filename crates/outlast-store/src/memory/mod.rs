@@ -2,9 +2,11 @@
 
 mod handle;
 mod instances;
+mod leases;
 mod ledger;
 mod log;
 mod runs;
+mod sessions;
 mod state;
 
 pub use handle::MemoryStore;

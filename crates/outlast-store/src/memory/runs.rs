@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_core::decide::{
     self, AcceptDecision, AcceptFacts, CancelDecision, ClaimFacts, ClaimRefusal, ExistingRun, Grant,
+    SessionState,
 };
 use outlast_core::duration::millis;
 use outlast_core::event::Origin;
@@ -36,11 +37,18 @@ impl Runs for MemoryStore {
             run.lease = Some(new_lease(&request.owner, request.lease, &now));
             return Ok(Accepted::New(Box::new(Claimed { run: run.seen(&now), token })));
         }
+        let pointers = request
+            .messages
+            .iter()
+            .filter_map(|message| message.offloaded.as_ref().map(|offloaded| &offloaded.pointer));
+        state
+            .check_bodies(&request.tenant, &request.thread_id, request.barrier, pointers)
+            .map_err(AcceptError::Bodies)?;
+        let (tenant, thread) = (request.tenant.clone(), request.thread_id.clone());
         let run = new_run(request, &token, self.ports.entropy.exit_secret(), &now);
         let claimed = Claimed { run: run.seen(&now), token };
-        let at = state.runs.len();
-        state.by_id.insert(claimed.token.run_id.clone(), at);
-        state.runs.push(run);
+        state.add_run(run);
+        state.settle(self.deployment(), &tenant, &thread, &now);
         drop(state);
         self.signals.run_changed(&claimed.token.run_id);
         Ok(Accepted::New(Box::new(claimed)))
@@ -235,9 +243,13 @@ fn accept_facts(state: &State, request: &Accept) -> AcceptFacts {
             },
             claim: run.lease.as_ref().map(|lease| lease.owner.clone()).zip(run.nonce.clone()),
         }),
-        thread_run: live(&|run| {
-            run.record.tenant == request.tenant && run.record.thread_id == request.thread_id
-        }),
+        thread_deleted: state
+            .session(&request.tenant, &request.thread_id)
+            .is_some_and(|session| session.state != SessionState::Active),
+        thread_run: state
+            .runs_of(&request.tenant, &request.thread_id)
+            .find(|run| run.is_live())
+            .map(|run| run.record.run_id.clone()),
         workspace_run: request.spec.workspace.as_ref().and_then(|wanted| {
             live(&|run| {
                 run.record
@@ -260,8 +272,8 @@ fn new_lease(owner: &OwnerId, lease: Duration, now: &Now) -> StoredLease {
 }
 
 fn new_run(request: Accept, token: &ClaimToken, exit_secret: outlast_core::ExitSecret, now: &Now) -> Run {
-    let first = -(request.messages.len() as i64);
-    let messages: BTreeMap<_, _> = (first..).zip(request.messages).collect();
+    let messages: BTreeMap<_, _> =
+        request.messages.into_iter().map(|message| (message.ordinal, message)).collect();
     let record = RunRecord {
         run_id: request.run_id,
         thread_id: request.thread_id,
@@ -301,11 +313,12 @@ fn new_run(request: Accept, token: &ClaimToken, exit_secret: outlast_core::ExitS
         closed: false,
         events: Vec::new(),
         messages,
+        ledgered: 0,
         presence: BTreeMap::new(),
         expired: false,
         stalls: (0, Seq::START),
     };
-    let events = request.events.into_iter().map(|chunk| NewEvent { origin: Origin::Host, chunk });
+    let events = request.events.into_iter().map(|chunk| NewEvent::new(Origin::Host, chunk));
     run.push(events.collect(), now.wall);
     run
 }

@@ -4,21 +4,36 @@ use std::collections::{BTreeMap, HashMap};
 
 use outlast_core::decide::{self, Fenced, Lease, WriteFacts};
 use outlast_core::run::{ClaimToken, Driver, RunRecord};
-use outlast_core::transcript::Message;
-use outlast_core::{InstanceId, Nonce, OwnerId, RunId, Seq, Tenant};
+use outlast_core::{InstanceId, Nonce, OwnerId, RunId, Seq, Tenant, ThreadId};
 
-use crate::{HostSeen, Instance, NewEvent, Ports, StoredEvent};
+use super::leases::LeaseRow;
+use super::sessions::Session;
+use crate::{HostSeen, Instance, NewEvent, NewMessage, Ports, StoredEvent};
 
 /// Everything, in the order in which it was accepted.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) runs: Vec<Run>,
     pub(super) by_id: HashMap<RunId, usize>,
+    /// The runs of each thread, and its session.
+    pub(super) threads: HashMap<(Tenant, ThreadId), OfThread>,
+    pub(super) sessions: Vec<Session>,
+    /// By their stored names.
+    pub(super) leases: BTreeMap<String, LeaseRow>,
+    /// Who holds each, since when and until when, in milliseconds since 1970.
+    pub(super) pins: BTreeMap<String, (OwnerId, u64, u64)>,
     pub(super) instances: Vec<Instance>,
     /// Until when each counts who destroys an instance, on the clock of the day.
     pub(super) destroyers: HashMap<InstanceId, u64>,
     /// Processes that have announced themselves, and until when that counts.
     pub(super) hosts: BTreeMap<OwnerId, (HostSeen, u64)>,
+}
+
+/// Where what belongs to a thread is.
+#[derive(Debug, Default)]
+pub(super) struct OfThread {
+    pub(super) runs: Vec<usize>,
+    pub(super) session: Option<usize>,
 }
 
 /// A run and all that belongs to it.
@@ -32,7 +47,9 @@ pub(super) struct Run {
     pub(super) last_batch: Option<Nonce>,
     pub(super) closed: bool,
     pub(super) events: Vec<StoredEvent>,
-    pub(super) messages: BTreeMap<i64, Message>,
+    pub(super) messages: BTreeMap<i64, NewMessage>,
+    /// What its thread's ledger knows of it: 0 nothing, 1 its start, 2 its end.
+    pub(super) ledgered: u8,
     /// Until when each host's viewers count, in milliseconds since 1970.
     pub(super) presence: BTreeMap<OwnerId, u64>,
     /// The events have aged out, or are about to.
@@ -72,6 +89,33 @@ impl Now {
 }
 
 impl State {
+    /// The runs of a thread, in the order of their acceptance.
+    pub(super) fn runs_of(&self, tenant: &Tenant, thread: &ThreadId) -> impl Iterator<Item = &Run> {
+        let found = self.threads.get(&(tenant.clone(), thread.clone()));
+        found.into_iter().flat_map(|of| of.runs.iter().map(|at| &self.runs[*at]))
+    }
+
+    /// Adds a run.
+    pub(super) fn add_run(&mut self, run: Run) {
+        let at = self.runs.len();
+        let thread = (run.record.tenant.clone(), run.record.thread_id.clone());
+        self.by_id.insert(run.record.run_id.clone(), at);
+        self.threads.entry(thread).or_default().runs.push(at);
+        self.runs.push(run);
+    }
+
+    /// Takes out the runs that are not wanted any more.
+    pub(super) fn keep_runs(&mut self, keep: impl Fn(&Run) -> bool) {
+        let runs = std::mem::take(&mut self.runs);
+        self.by_id.clear();
+        for of in self.threads.values_mut() {
+            of.runs.clear();
+        }
+        for run in runs.into_iter().filter(keep) {
+            self.add_run(run);
+        }
+    }
+
     pub(super) fn find(&self, tenant: &Tenant, run_id: &RunId) -> Option<&Run> {
         let run = &self.runs[*self.by_id.get(run_id)?];
         (run.record.tenant == *tenant).then_some(run)
@@ -150,7 +194,13 @@ impl Run {
         for event in events {
             self.record.tail += 1;
             let seq = Seq(self.record.tail);
-            self.events.push(StoredEvent { seq, at, origin: event.origin, json: event.chunk.json });
+            self.events.push(StoredEvent {
+                seq,
+                at,
+                origin: event.origin,
+                json: event.chunk.json,
+                pointer: event.pointer,
+            });
         }
     }
 }

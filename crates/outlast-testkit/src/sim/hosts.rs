@@ -7,8 +7,10 @@ use std::time::Duration;
 use outlast_core::run::{RunRecord, Status};
 use outlast_core::{OwnerId, RunId};
 use outlast_runtime::{
-    Environment, Host, HostConfig, Keeper, Notices, Options, PruneOptions, ReapOptions, ReapOutcome, Started,
+    CheckpointWhen, Environment, Host, HostConfig, Keeper, Notices, Options, PruneOptions, ReapOptions,
+    ReapOutcome, Started, WorkspaceOptions,
 };
+use outlast_session::objects::Objects;
 use outlast_store::{ListRuns, Ports};
 use tokio::task::JoinHandle;
 
@@ -58,6 +60,7 @@ impl SimHost {
             broken_lookups: Arc::clone(&world.broken_lookups),
             plan: world.plan.clone(),
             history: world.history.clone(),
+            watch: None,
         };
         let provider = SimProvider {
             world: Arc::clone(&world.sandboxes),
@@ -72,11 +75,20 @@ impl SimHost {
             owner,
             store: Arc::new(store),
             provider: Arc::new(provider),
+            objects: Objects::in_memory(),
             agents: outlast_agents::agent,
             ports,
             environment: Environment::of([]),
             tenant: world.tenant.clone(),
-            options: Options { lease: world.plan.lease, ..Options::default() },
+            options: Options {
+                lease: world.plan.lease,
+                // Simulated sandboxes have no directories.
+                workspace: WorkspaceOptions {
+                    checkpoint: CheckpointWhen::Manual,
+                    ..WorkspaceOptions::default()
+                },
+                ..Options::default()
+            },
             notices: Notices::new(move |notice| history.note(format!("{who} {notice:?}"))),
         });
         let kept = Arc::<Mutex<BTreeMap<RunId, Keeper>>>::default();

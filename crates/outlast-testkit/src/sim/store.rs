@@ -10,16 +10,16 @@ use outlast_core::run::{CancelReason, ClaimToken, RunRecord};
 use outlast_core::{InstanceId, OwnerId, RunId, Seq, Tenant, ThreadId};
 use outlast_store::{
     Accept, AcceptError, Accepted, Append, AppendError, Appended, BeginReclaim, CancelOutcome, Claim,
-    ClaimError, Claimed, Finish, FinishError, Finished, HostSeen, Instance, InstanceError, Instances, Ledger,
-    ListInstances, ListRuns, Log, MemoryStore, MessageRow, NewEvent, Page, PresenceUntil, ReadError,
-    ReclaimEnd, ReclaimError, Renewed, Runs, Signal, Signals, Store, StoreError, StoreStats, Swept,
-    WriteError,
+    ClaimError, Claimed, Finish, FinishError, Finished, HostSeen, Instance, InstanceError, Instances,
+    ListInstances, ListRuns, Log, MemoryStore, NewEvent, Page, PresenceUntil, ReadError, ReclaimEnd,
+    ReclaimError, Renewed, Runs, Signal, Signals, Store, StoreError, StoreStats, Swept, WriteError,
 };
 
 use super::clock::Time;
 use super::gate::Gate;
 use super::history::History;
 use super::plan::Plan;
+use super::sessions::Watch;
 use crate::dice::Dice;
 
 /// A store that is slow, fails, or does what it is told and says that it has failed.
@@ -35,10 +35,18 @@ pub(super) struct SimStore {
     pub broken_lookups: Arc<Mutex<BTreeSet<RunId>>>,
     pub plan: Plan,
     pub history: History,
+    /// Who looks at every change at the moment at which it is made.
+    pub watch: Option<Arc<Watch>>,
 }
 
 impl SimStore {
-    async fn way<T, E: From<StoreError>>(
+    pub(super) fn watch(&self, look: impl FnOnce(&Watch)) {
+        if let Some(watch) = &self.watch {
+            look(watch);
+        }
+    }
+
+    pub(super) async fn way<T, E: From<StoreError>>(
         &self,
         what: &str,
         run: &(dyn std::fmt::Display + Sync),
@@ -74,13 +82,18 @@ impl SimStore {
     }
 }
 
-const ALL: &str = "-";
+pub(super) const ALL: &str = "-";
 
 #[async_trait]
 impl Runs for SimStore {
     async fn accept(&self, request: Accept) -> Result<Accepted, AcceptError> {
         let run = request.run_id.clone();
-        self.way("accept", &run, false, self.inner.accept(request)).await
+        let work = async {
+            let done = self.inner.accept(request.clone()).await;
+            self.watch(|watch| watch.accepted(&request, &done));
+            done
+        };
+        self.way("accept", &run, false, work).await
     }
 
     async fn run(&self, tenant: &Tenant, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -161,12 +174,22 @@ impl Log for SimStore {
 
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
         let run = append.token.run_id.clone();
-        self.way("append", &run, false, self.inner.append(append)).await
+        let work = async {
+            let done = self.inner.append(append.clone()).await;
+            self.watch(|watch| watch.appended(&append, done.is_ok()));
+            done
+        };
+        self.way("append", &run, false, work).await
     }
 
     async fn finish(&self, finish: Finish) -> Result<Finished, FinishError> {
         let run = finish.append.token.run_id.clone();
-        self.way("finish", &run, false, self.inner.finish(finish)).await
+        let work = async {
+            let done = self.inner.finish(finish.clone()).await;
+            self.watch(|watch| watch.finished(&finish, &done));
+            done
+        };
+        self.way("finish", &run, false, work).await
     }
 
     async fn read(
@@ -182,10 +205,6 @@ impl Log for SimStore {
 
     async fn expire_events(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
         self.way("expire", &ALL, false, self.inner.expire_events(ended_for, max_rows)).await
-    }
-
-    async fn delete_runs(&self, ended_for: Duration, max_rows: usize) -> Result<Swept, StoreError> {
-        self.way("delete-runs", &ALL, false, self.inner.delete_runs(ended_for, max_rows)).await
     }
 
     async fn count_expired(&self, ended_for: Duration) -> Result<Swept, StoreError> {
@@ -241,31 +260,6 @@ impl Instances for SimStore {
         machine: Option<&str>,
     ) -> Result<Option<Instance>, StoreError> {
         self.way("find-instance", &ALL, true, self.inner.find_instance(sandbox_key, machine)).await
-    }
-}
-
-#[async_trait]
-impl Ledger for SimStore {
-    async fn thread_messages(
-        &self,
-        tenant: &Tenant,
-        thread: &ThreadId,
-    ) -> Result<Vec<MessageRow>, StoreError> {
-        self.way("thread", thread, true, self.inner.thread_messages(tenant, thread)).await
-    }
-
-    async fn run_messages(&self, tenant: &Tenant, run_id: &RunId) -> Result<Vec<MessageRow>, StoreError> {
-        self.way("messages", run_id, true, self.inner.run_messages(tenant, run_id)).await
-    }
-
-    async fn last_agent_session(
-        &self,
-        tenant: &Tenant,
-        thread: &ThreadId,
-        kind: &str,
-        before: &RunId,
-    ) -> Result<Option<String>, StoreError> {
-        self.way("session", thread, true, self.inner.last_agent_session(tenant, thread, kind, before)).await
     }
 }
 

@@ -1,4 +1,5 @@
 //! Tests of the runtime that need a world around it.
 
 mod reap;
+mod sessions;
 mod sim;

@@ -14,6 +14,7 @@ use outlast_runtime::{
     RunProbe,
 };
 use outlast_sandbox::{LocalConfig, LocalProvider, ShimProgram};
+use outlast_session::objects::Objects;
 use outlast_store::{
     Accept, Accepted, Append, Entropy, Finish, Log, MemoryStore, NewEvent, Ports, PresenceUntil, Runs,
     SystemEntropy,
@@ -41,6 +42,7 @@ impl Stage {
             owner: OwnerId::new("sweeper").expect("id"),
             store: Arc::new(store.clone()),
             provider: Arc::new(provider),
+            objects: Objects::in_memory(),
             agents: outlast_agents::agent,
             ports,
             environment: Environment::of([]),
@@ -67,6 +69,7 @@ impl Stage {
             detached_ttl: ttl,
             on_disconnect: OnDisconnect::Detach,
             messages: Vec::new(),
+            barrier: None,
             events: vec![accepted],
         };
         assert!(matches!(self.store.accept(request).await, Ok(Accepted::New(_))));
@@ -100,9 +103,10 @@ async fn complete(host: &Host, claim: &ReapClaim) -> Driven {
             token: claim.token().clone(),
             expected_tail: Seq(run.tail),
             batch: SystemEntropy.nonce(),
-            events: vec![NewEvent { origin: Origin::Host, chunk: event.chunk() }],
+            events: vec![NewEvent::new(Origin::Host, event.chunk())],
             cursor: None,
             messages: Vec::new(),
+            barrier: None,
             agent_session: None,
         },
         verdict: EndVerdict { status: Status::Completed, error: None, reason: EndReason::Exited },

@@ -42,6 +42,12 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (value, start.elapsed())
 }
 
+/// The beginning of a measurement.
+#[allow(clippy::disallowed_methods, reason = "a measurement of real time")]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
 /// How many times a second a small write can be made durable here, one after the other.
 pub fn fdatasync_rate(dir: &Path) -> f64 {
     let mut file = std::fs::File::create(dir.join("fdatasync")).expect("file");

@@ -9,6 +9,7 @@ mod machine;
 mod postgres;
 mod process;
 mod report;
+mod sessions;
 mod store;
 mod sweep;
 mod terminal;
@@ -29,6 +30,8 @@ fn main() {
         ("takeover", terminal::takeover),
         ("sweep", sweep::sweep),
         ("retention", sweep::retention),
+        ("ledger", sessions::ledger),
+        ("workspaces", sessions::workspaces),
         ("memory", process::memory),
         ("http-latency", http::latency),
         ("http-replay", http::replay),

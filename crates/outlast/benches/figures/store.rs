@@ -81,6 +81,7 @@ pub async fn accept(store: &dyn Store, owner: &OwnerId, n: u32) -> ClaimToken {
         detached_ttl: None,
         on_disconnect: OnDisconnect::Detach,
         messages: Vec::new(),
+        barrier: None,
         events: vec![Event::Custom { name: "run.accepted".into(), value: serde_json::json!({}) }.chunk()],
     };
     match store.accept(accept).await.expect("accept") {
@@ -91,13 +92,12 @@ pub async fn accept(store: &dyn Store, owner: &OwnerId, n: u32) -> ClaimToken {
 
 /// The next so many events.
 pub fn append(token: &ClaimToken, tail: u64, group: u64) -> Append {
-    let events = (0..group).map(|n| NewEvent {
-        origin: Origin::Journal { byte: tail * 80, index: n as u32 },
-        chunk: Event::TextMessageContent {
+    let events = (0..group).map(|n| {
+        let event = Event::TextMessageContent {
             message_id: "run-0".into(),
             delta: "a line of text as programs print it while they work on something, eighty bytes\n".into(),
-        }
-        .chunk(),
+        };
+        NewEvent::new(Origin::Journal { byte: tail * 80, index: n as u32 }, event.chunk())
     });
     Append {
         token: token.clone(),
@@ -106,6 +106,7 @@ pub fn append(token: &ClaimToken, tail: u64, group: u64) -> Append {
         events: events.collect(),
         cursor: None,
         messages: Vec::new(),
+        barrier: None,
         agent_session: None,
     }
 }

@@ -231,7 +231,7 @@ fn ending(token: &ClaimToken, tail: u64) -> Finish {
         usage: Vec::new().into(),
         metadata: None,
     };
-    let events = vec![NewEvent { origin: Origin::Host, chunk: event.chunk() }];
+    let events = vec![NewEvent::new(Origin::Host, event.chunk())];
     Finish {
         append: Append { events, ..append(token, tail, 0) },
         verdict: EndVerdict { status: Status::Completed, error: None, reason: EndReason::Exited },

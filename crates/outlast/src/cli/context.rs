@@ -58,6 +58,9 @@ impl Context {
     async fn open_with(&self, notices: Notices) -> Result<Local, Failure> {
         let mut options = LocalOptions::new(&self.data_dir);
         options.store = self.store.clone();
+        let named = std::env::var("OUTLAST_OBJECTS").ok().filter(|place| !place.is_empty());
+        options.objects = named.or_else(|| self.config.objects.clone());
+        options.options.workspace = self.config.workspace.clone();
         if let Some(lease) = self.config.lease {
             options.options = Options { lease, ..options.options };
         }
@@ -66,6 +69,9 @@ impl Context {
         super::testing::simulate_reboot(&mut options);
         Local::open(options).await.map_err(|error| match error {
             OpenError::Store(error) => error.into(),
+            OpenError::Objects(error) => {
+                Failure::usage(format!("{error} ([objects] place, or OUTLAST_OBJECTS)"))
+            }
             other => Failure::new(ErrorCode::Internal, other),
         })
     }
@@ -80,7 +86,10 @@ fn tell(notice: Notice) {
             tell!("outlast: another process drives the run now; this one only reads")
         }
         Notice::CannotDrive { message, .. } => tell!("outlast: {message}"),
-        Notice::Launched { .. } | Notice::TookOver { .. } => {}
+        Notice::Launched { .. }
+        | Notice::TookOver { .. }
+        | Notice::Checkpointed { .. }
+        | Notice::Restored { .. } => {}
     }
 }
 
@@ -93,6 +102,12 @@ fn log(notice: Notice) {
         Notice::TookOver { run_id, epoch } => tracing::info!(run = %run_id, epoch, "took over"),
         Notice::Superseded { run_id } => {
             tracing::warn!(run = %run_id, "superseded: another process drives it")
+        }
+        Notice::Checkpointed { run_id, reference, seq } => {
+            tracing::info!(run = %run_id, %reference, seq, "snapshotted the workspace");
+        }
+        Notice::Restored { run_id, reference } => {
+            tracing::info!(run = %run_id, %reference, "restored the workspace");
         }
         // The keeper logs it, with the time of its next try.
         Notice::CannotDrive { run_id, message } => {

@@ -53,6 +53,8 @@ async fn run(cli: Cli) -> Result<u8, Failure> {
         Command::Reap(args) => commands::reap::reap(&context, &args).await,
         Command::Reclaim { run } => commands::reclaim::reclaim(&context, run.as_deref()).await,
         Command::Sandbox { command } => commands::sandbox::sandbox(&context, &command).await,
+        Command::Session { command } => commands::session::session(&context, command).await,
+        Command::Workspace { command } => commands::workspace::workspace(&context, command).await,
         Command::Gc { dry_run } => commands::gc::gc(&context, dry_run).await,
         Command::Prune(args) => commands::prune::prune(&context, &args).await,
         Command::Serve(args) => commands::serve::serve(&context, &args).await,

@@ -4,7 +4,22 @@ use toml::{Table, Value};
 
 /// The keys of each table. `*` stands for a name that the user chooses.
 const TABLES: &[(&str, &[&str])] = &[
-    ("", &["agents", "sandbox", "sandboxes", "driver", "reap", "retention", "serve", "store"]),
+    (
+        "",
+        &[
+            "agents",
+            "sandbox",
+            "sandboxes",
+            "driver",
+            "reap",
+            "retention",
+            "serve",
+            "store",
+            "objects",
+            "workspace",
+            "sessions",
+        ],
+    ),
     ("agents.*", &["kind", "argv", "env", "pass_env", "cwd", "model", "stdin", "on_disconnect", "sandbox"]),
     ("sandbox", &["fence", "max_output", "max_stderr", "reuse", "keep_alive"]),
     ("sandboxes.*", &["fence", "max_output", "max_stderr", "reuse", "keep_alive"]),
@@ -25,6 +40,9 @@ const TABLES: &[(&str, &[&str])] = &[
     ),
     ("retention", &["events", "messages", "keep_journals", "schedule", "interval"]),
     ("store", &["url", "notifications"]),
+    ("objects", &["place"]),
+    ("workspace", &["checkpoint", "exclude", "include_secrets", "gitignore"]),
+    ("sessions", &["grace", "quarantine", "schedule", "interval"]),
     (
         "serve",
         &[

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use outlast_core::run::{LaunchSpec, Lifecycle, OnDisconnect, SandboxSpec};
 use outlast_core::shim::{FenceChoice, OutputLimits};
+use outlast_runtime::WorkspaceOptions;
 use serde::Deserialize;
 
 use super::check::unknown_key;
 use super::keep::{ReapConfig, ReapFile, RetentionConfig, RetentionFile, SandboxFile};
 use super::serve::{ServeConfig, ServeFile};
+use super::sessions::{ObjectsFile, SessionsConfig, SessionsFile, WorkspaceFile};
 use super::units::parse_duration;
 
 /// The file's name, in the working directory or the data directory.
@@ -42,6 +44,12 @@ pub struct Config {
     pub store_notifications: bool,
     /// How `outlast serve` serves.
     pub serve: ServeConfig,
+    /// Where large bodies and snapshots of workspaces are; none: `objects` in the data directory.
+    pub objects: Option<String>,
+    /// When and how workspaces are snapshotted.
+    pub workspace: WorkspaceOptions,
+    /// How sessions are looked after.
+    pub sessions: SessionsConfig,
     /// The file that it was read from.
     pub file: Option<PathBuf>,
 }
@@ -135,6 +143,12 @@ struct File {
     serve: ServeFile,
     #[serde(default)]
     store: StoreFile,
+    #[serde(default)]
+    objects: ObjectsFile,
+    #[serde(default)]
+    workspace: WorkspaceFile,
+    #[serde(default)]
+    sessions: SessionsFile,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -161,6 +175,9 @@ impl Default for Config {
             store_url: None,
             store_notifications: true,
             serve: ServeConfig::default(),
+            objects: None,
+            workspace: WorkspaceOptions::default(),
+            sessions: SessionsConfig::default(),
             file: None,
         }
     }
@@ -234,6 +251,9 @@ impl Config {
         config.serve = file.serve.read(&config.agents)?;
         config.reap = file.reap.read()?;
         config.retention = file.retention.read()?;
+        config.objects = file.objects.place;
+        config.workspace = file.workspace.read()?;
+        config.sessions = file.sessions.read()?;
         Ok(config)
     }
 

@@ -56,7 +56,7 @@ impl Default for ReapConfig {
 pub struct RetentionConfig {
     /// How long events are.
     pub events: Limit,
-    /// How long messages and run records are.
+    /// After how long without activity threads are deleted, with their messages and run records.
     pub messages: Limit,
     /// How long journals are, at least.
     pub keep_journals: Duration,
@@ -110,7 +110,7 @@ pub(super) struct SandboxFile {
 }
 
 /// Replaces a value where the file has one; the error names the key.
-fn set<T, R>(
+pub(super) fn set<T, R>(
     to: &mut T,
     key: &str,
     found: Option<R>,
@@ -123,7 +123,7 @@ fn set<T, R>(
 }
 
 /// An interval, which is not nothing.
-fn interval(text: String) -> Result<Duration, String> {
+pub(super) fn interval(text: String) -> Result<Duration, String> {
     match parse_duration(&text)? {
         Duration::ZERO => Err("at least 1ms".to_owned()),
         time => Ok(time),

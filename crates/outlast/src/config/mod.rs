@@ -6,6 +6,7 @@ mod check;
 mod file;
 mod keep;
 mod serve;
+mod sessions;
 mod units;
 
 #[cfg(feature = "server")]
@@ -13,4 +14,5 @@ pub use catalog::ConfiguredAgents;
 pub use file::{AgentConfig, Config, ConfigError, SandboxConfig, Stdin};
 pub use keep::{ReapConfig, RetentionConfig};
 pub use serve::ServeConfig;
+pub use sessions::SessionsConfig;
 pub use units::{Limit, parse_bytes, parse_duration, parse_limit, show_duration};

@@ -18,6 +18,7 @@ mod postgres;
 mod pruned;
 mod real_agents;
 mod reaped;
+mod sessions;
 mod shown;
 mod store;
 mod support;

@@ -81,7 +81,9 @@ fn files_below(dir: &Path) -> BTreeSet<String> {
 /// database is one thing: whether its write-ahead log is folded in when a process ends depends on who else has it open.
 fn files_of_no_run(bench: &Bench) -> BTreeSet<String> {
     let passes = |path: &str| {
-        ["/runs/", "/prompts/", "/owners/"].iter().any(|of_a_run| path.contains(of_a_run))
+        ["/runs/", "/prompts/", "/owners/", "/objects/workspaces/"]
+            .iter()
+            .any(|of_a_run| path.contains(of_a_run))
             || ["outlast.db-wal", "outlast.db-shm"].iter().any(|part| path.ends_with(part))
     };
     files_below(bench.path()).into_iter().filter(|path| !passes(path)).collect()

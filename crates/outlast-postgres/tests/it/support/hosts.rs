@@ -81,4 +81,14 @@ macro_rules! tried {
         })*
     };
 }
-tried!(AcceptError, AppendError, ClaimError, FinishError, InstanceError, ReadError);
+tried!(
+    AcceptError,
+    AppendError,
+    ClaimError,
+    DeleteError,
+    FinishError,
+    InstanceError,
+    LeaseError,
+    ReadError,
+    RecordsError
+);

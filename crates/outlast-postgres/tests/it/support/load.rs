@@ -21,9 +21,10 @@ pub fn numbered(token: &ClaimToken, tail: u64) -> Append {
         token: token.clone(),
         expected_tail: Seq(tail),
         batch: SystemEntropy.nonce(),
-        events: vec![NewEvent { origin: Origin::Host, chunk: Chunk { kind: EventKind::Raw, json } }],
+        events: vec![NewEvent::new(Origin::Host, Chunk { kind: EventKind::Raw, json })],
         cursor: None,
         messages: Vec::new(),
+        barrier: None,
         agent_session: None,
     }
 }
@@ -33,7 +34,7 @@ pub fn ending(token: &ClaimToken, tail: u64) -> Finish {
     let json = "{\"type\":\"RUN_FINISHED\"}".to_owned();
     let chunk = Chunk { kind: EventKind::RunFinished, json };
     Finish {
-        append: Append { events: vec![NewEvent { origin: Origin::Host, chunk }], ..numbered(token, tail) },
+        append: Append { events: vec![NewEvent::new(Origin::Host, chunk)], ..numbered(token, tail) },
         verdict: EndVerdict { status: Status::Completed, error: None, reason: EndReason::Exited },
         cancel: None,
         exit_code: Some(0),

@@ -8,6 +8,7 @@ use outlast_core::run::{Phase, Purpose, Status};
 use outlast_core::transcript::Role;
 use outlast_core::{RunId, Seq, Tenant};
 
+use crate::NewMessage;
 use crate::conformance::world::{
     Host, LEASE, World, accepted_event, all_at_once, in_workspace, run_id, said, spec, text_event, thread_id,
 };
@@ -25,7 +26,11 @@ pub async fn records_the_run(world: World) {
     let host = world.host("a").await;
     let messages = vec![said("u1", Role::User, "Hi"), said("u2", Role::User, "there")];
     let events = vec![accepted_event(), text_event("\u{1F980}").chunk];
-    let request = Accept { messages: messages.clone(), events: events.clone(), ..host.request("r", "t") };
+    let request = Accept {
+        messages: NewMessage::input(messages.clone()),
+        events: events.clone(),
+        ..host.request("r", "t")
+    };
     let claimed = host.accept_with(request).await;
 
     assert_eq!((claimed.token.epoch, &claimed.token.owner), (1, &host.owner));
@@ -60,7 +65,8 @@ pub async fn the_same_request_again(world: World) {
     let (a, b) = (world.host("a").await, world.host("b").await);
     let claimed = a.accept("r", "t").await;
     let before = a.snapshot("r").await;
-    let again = Accept { messages: vec![said("u", Role::User, "Hi")], ..b.request("r", "t") };
+    let again =
+        Accept { messages: NewMessage::input(vec![said("u", Role::User, "Hi")]), ..b.request("r", "t") };
     let elsewhere = Accept { thread_chosen: false, ..b.request("r", "minted") };
     for request in [again.clone(), elsewhere] {
         match b.store.accept(request).await.expect("answered") {

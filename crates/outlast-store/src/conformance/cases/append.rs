@@ -5,6 +5,7 @@ use outlast_core::run::{Cursor, Phase};
 use outlast_core::transcript::Role;
 use serde_json::json;
 
+use crate::NewMessage;
 use crate::conformance::world::{World, all_at_once, append, run_id, said, terminal_event, text_event};
 use crate::{Append, AppendError, StoreError};
 
@@ -20,7 +21,7 @@ pub async fn a_moved_tail_changes_nothing(world: World) {
     for tail in [0, 2, 1_000_000] {
         let request = Append {
             cursor: Some(cursor(9)),
-            messages: vec![(Seq(1), said("m", Role::Assistant, "no"))],
+            messages: vec![NewMessage::new(1, said("m", Role::Assistant, "no"))],
             agent_session: Some("s".to_owned()),
             ..append(&token, tail, &["no"])
         };
@@ -44,7 +45,7 @@ pub async fn a_batch_counts_once(world: World) {
     let token = a.accept("r", "t").await.token;
     let request = Append {
         cursor: Some(cursor(5)),
-        messages: vec![(Seq(2), said("m", Role::Assistant, "hello"))],
+        messages: vec![NewMessage::new(2, said("m", Role::Assistant, "hello"))],
         ..append(&token, 1, &["x", "y"])
     };
     assert_eq!(a.store.append(request.clone()).await.expect("written").tail, Seq(3));

@@ -5,6 +5,7 @@ use outlast_core::decide::{ClaimRefusal, Fenced};
 use outlast_core::run::{CancelReason, EndReason, Purpose, RunError, Status, Usage};
 use outlast_core::transcript::Role;
 
+use crate::NewMessage;
 use crate::conformance::world::{
     World, abortion, all_at_once, append, completion, is_terminal, run_id, said, terminal_event, text_event,
     thread_id,
@@ -19,7 +20,10 @@ pub async fn ends_everything_at_once(world: World) {
     let error = RunError { code: "agent_failed".to_owned(), message: "it broke \u{1F4A5}".to_owned() };
     let finish = completion(&token, 1);
     let finish = Finish {
-        append: Append { messages: vec![(Seq(2), said("m", Role::Assistant, "bye"))], ..finish.append },
+        append: Append {
+            messages: vec![NewMessage::new(2, said("m", Role::Assistant, "bye"))],
+            ..finish.append
+        },
         verdict: outlast_core::decide::EndVerdict {
             status: Status::Failed,
             error: Some(error.clone()),

@@ -9,6 +9,7 @@ use outlast_core::Seq;
 use outlast_core::run::{CancelReason, Phase, Purpose, Status};
 use outlast_core::transcript::Role;
 
+use crate::NewMessage;
 use crate::conformance::world::{
     Host, LEASE, World, append, completion, instance, instance_id, is_terminal, run_id, said, text_event,
 };
@@ -59,7 +60,7 @@ pub async fn of_an_append(world: World) {
     each(&a, async |steps, run| {
         let token = claimed(&world, &a, &run).await;
         let request = Append {
-            messages: vec![(Seq(2), said("m", Role::Assistant, "hello"))],
+            messages: vec![NewMessage::new(2, said("m", Role::Assistant, "hello"))],
             ..append(&token, 1, &["x", "y"])
         };
         given_up(steps, a.store.append(request.clone())).await;
@@ -106,7 +107,10 @@ pub async fn of_an_acceptance(world: World) {
     let kept = a.accept("kept", "kept").await.token;
     for (n, steps) in STEPS.into_iter().enumerate() {
         let run = format!("r{n}");
-        let request = Accept { messages: vec![said("u", Role::User, "Hi")], ..a.request(&run, &run) };
+        let request = Accept {
+            messages: NewMessage::input(vec![said("u", Role::User, "Hi")]),
+            ..a.request(&run, &run)
+        };
         given_up(steps, a.store.accept(request.clone())).await;
         let another = Accept { nonce: SystemEntropy.nonce(), ..request };
         let token = match a.store.accept(another).await {

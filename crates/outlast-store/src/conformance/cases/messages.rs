@@ -1,13 +1,19 @@
 //! The transcript.
 
+use outlast_core::Tenant;
 use outlast_core::transcript::{FunctionCall, Message, Role, ToolCall};
-use outlast_core::{Seq, Tenant};
 
+use crate::NewMessage;
 use crate::conformance::world::{Host, World, append, completion, run_id, said, thread_id};
 use crate::{Accept, Append, Clock};
 
 async fn thread(host: &Host, thread: &str) -> Vec<(String, i64, String)> {
-    let rows = host.store.thread_messages(&host.tenant, &thread_id(thread)).await.expect("messages");
+    let rows = host
+        .store
+        .thread_messages(&host.tenant, &thread_id(thread), None, usize::MAX)
+        .await
+        .expect("messages")
+        .messages;
     rows.into_iter()
         .map(|row| (row.run_id.as_str().to_owned(), row.ordinal, row.message.content.unwrap_or_default()))
         .collect()
@@ -32,9 +38,13 @@ pub async fn later_updates_replace(world: World) {
         ..said("res", Role::Tool, "no")
     };
     let with = |tail, messages| Append { messages, ..append(&token, tail, &["x"]) };
-    let early = vec![(Seq(10), result.clone()), (Seq(2), said("m", Role::Assistant, "par"))];
+    let early =
+        vec![NewMessage::new(10, result.clone()), NewMessage::new(2, said("m", Role::Assistant, "par"))];
     a.store.append(with(1, early)).await.expect("written");
-    let late = vec![(Seq(2), said("m", Role::Assistant, "partial\u{0}\u{1F980}")), (Seq(3), call.clone())];
+    let late = vec![
+        NewMessage::new(2, said("m", Role::Assistant, "partial\u{0}\u{1F980}")),
+        NewMessage::new(3, call.clone()),
+    ];
     a.store.append(with(2, late)).await.expect("written");
     let rows = a.store.run_messages(&a.tenant, &run_id("r")).await.expect("messages");
     let rows: Vec<_> = rows.into_iter().map(|row| (row.ordinal, row.message)).collect();
@@ -47,17 +57,17 @@ pub async fn a_thread_is_in_order_of_acceptance(world: World) {
     let a = world.host("a").await;
     let elsewhere = a.accept("elsewhere", "other").await.token;
     let write = Append {
-        messages: vec![(Seq(1), said("x", Role::Assistant, "elsewhere"))],
+        messages: vec![NewMessage::new(1, said("x", Role::Assistant, "elsewhere"))],
         ..append(&elsewhere, 1, &[])
     };
     a.store.append(write).await.expect("written");
     // Ids whose order as text is another.
     for (run, back) in [("r2", 0), ("r1", 5_000), ("r3", 5_000)] {
         world.clock.set_wall(world.clock.wall_ms() - back);
-        let messages = vec![said("u", Role::User, &format!("ask {run}"))];
+        let messages = NewMessage::input(vec![said("u", Role::User, &format!("ask {run}"))]);
         let token = a.accept_with(Accept { messages, ..a.request(run, "t") }).await.token;
         let finish = completion(&token, 1);
-        let messages = vec![(Seq(2), said("m", Role::Assistant, &format!("answer {run}")))];
+        let messages = vec![NewMessage::new(2, said("m", Role::Assistant, &format!("answer {run}")))];
         let append = Append { messages, ..finish.append };
         a.store.finish(crate::Finish { append, ..finish }).await.expect("ended");
     }

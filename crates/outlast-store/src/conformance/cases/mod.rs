@@ -2,11 +2,15 @@
 
 pub mod accept;
 pub mod append;
+pub mod bodies;
 pub mod cancel;
 pub mod claim;
+pub mod deleting;
 pub mod fence;
 pub mod finish;
 pub mod instances;
+pub mod leases;
+pub mod ledger;
 pub mod list;
 pub mod lost_answers;
 pub mod messages;

@@ -55,10 +55,7 @@ pub async fn bytes_come_back_as_they_were(world: World) {
     ];
     let events: Vec<_> = texts
         .iter()
-        .map(|json| NewEvent {
-            origin: Origin::Host,
-            chunk: Chunk { kind: EventKind::Raw, json: json.clone() },
-        })
+        .map(|json| NewEvent::new(Origin::Host, Chunk { kind: EventKind::Raw, json: json.clone() }))
         .collect();
     a.store.append(Append { events, ..append(&token, 1, &[]) }).await.expect("written");
     let stored: Vec<_> = page(&a, 1, 100, usize::MAX).await.events.into_iter().map(|e| e.json).collect();

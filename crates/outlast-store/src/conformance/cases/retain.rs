@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use outlast_core::Seq;
 use outlast_core::transcript::Role;
-use outlast_core::{Seq, Tenant};
 
-use crate::conformance::world::{Host, World, instance, instance_id, run_id, said, thread_id};
-use crate::{Accept, Instance, LogEnd, Page, ReadError, ReclaimEnd, Swept};
+use crate::NewMessage;
+use crate::conformance::world::{Host, World, run_id, said, thread_id};
+use crate::{Accept, LogEnd, Page, ReadError, Swept};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A run that ended, with so many events besides those of its beginning and end.
 async fn ended(host: &Host, run: &str, events: usize) {
-    let messages = vec![said(&format!("{run}-u"), Role::User, "Hi")];
+    let messages = NewMessage::input(vec![said(&format!("{run}-u"), Role::User, "Hi")]);
     let token = host.accept_with(Accept { messages, ..host.request(run, "t") }).await.token;
     let texts = vec!["x"; events];
     host.append(&token, 1, &texts).await.expect("written");
@@ -35,8 +36,10 @@ pub async fn events_age_out_and_messages_stay(world: World) {
     world.pass(Duration::from_millis(1)).await;
     let counted = a.store.count_expired(DAY).await.expect("counted");
     assert_eq!((counted.runs, counted.rows), (1, 6));
-    let before =
-        (a.record("old").await, a.store.thread_messages(&a.tenant, &thread_id("t")).await.expect("read"));
+    let before = (
+        a.record("old").await,
+        a.store.thread_messages(&a.tenant, &thread_id("t"), None, usize::MAX).await.expect("read").messages,
+    );
     let swept = a.store.expire_events(DAY, 500).await.expect("swept");
     assert_eq!((swept.runs, swept.rows), (1, 6));
     for after in [0, 3, 6] {
@@ -47,7 +50,8 @@ pub async fn events_age_out_and_messages_stay(world: World) {
     let mut record = a.record("old").await;
     record.cursor.clone_from(&before.0.cursor);
     assert_eq!(record, before.0);
-    let messages = a.store.thread_messages(&a.tenant, &thread_id("t")).await.expect("read");
+    let messages =
+        a.store.thread_messages(&a.tenant, &thread_id("t"), None, usize::MAX).await.expect("read").messages;
     assert_eq!(messages, before.1);
     assert_eq!(a.log("new").await.len(), 6);
     world.pass(DAY).await;
@@ -87,30 +91,4 @@ pub async fn in_small_steps(world: World) {
         );
     }
     assert_eq!((rows, runs), (20, 2));
-}
-
-/// Records go only after their events, and not before their sandbox; then the id is free.
-pub async fn records_go_last(world: World) {
-    let a = world.host("a").await;
-    let token = a.accept("r", "t").await.token;
-    let wanted = Instance { keep_alive: Some(0), ..instance("i", "key", None, 1) };
-    a.store.create_instance(&token, &wanted).await.expect("made");
-    a.complete(&token, 1).await.expect("ended");
-    ended(&a, "bare", 1).await;
-    world.pass(DAY).await;
-    let delete = async || a.store.delete_runs(DAY, 500).await.expect("swept").runs;
-    assert_eq!(delete().await, 0, "their events are there");
-    a.store.expire_events(DAY, 500).await.expect("swept");
-    assert_eq!(delete().await, 1);
-    assert_eq!(a.store.run(&a.tenant, &run_id("bare")).await.expect("answered"), None);
-    assert_eq!(a.store.run_messages(&a.tenant, &run_id("bare")).await.expect("answered"), []);
-    assert_eq!(delete().await, 0, "the sandbox of the other one may be there");
-    a.store.begin_reclaim(&a.reclaim("i", false)).await.expect("begun");
-    assert_eq!(delete().await, 0);
-    a.store.end_reclaim(&instance_id("i"), &a.owner, &ReclaimEnd::Gone).await.expect("written");
-    assert_eq!(delete().await, 1);
-    assert!(matches!(read(&a, "r", 0).await, Err(ReadError::RunNotFound(_))));
-    let again = a.accept("r", "t").await;
-    assert_eq!((again.token.epoch, a.log("r").await.len()), (1, 1), "nothing of the other one is left");
-    assert_eq!(Tenant::default(), again.run.tenant);
 }

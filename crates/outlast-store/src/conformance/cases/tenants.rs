@@ -5,14 +5,14 @@ use outlast_core::transcript::Role;
 use outlast_core::{Seq, Tenant};
 
 use crate::conformance::world::{Host, World, run_id, said, thread_id};
-use crate::{Accept, CancelOutcome, ListRuns, ReadError};
+use crate::{Accept, CancelOutcome, ListRuns, NewMessage, ReadError};
 
 /// Same threads, other runs; whoever names another tenant's run finds nothing and changes nothing.
 pub async fn see_nothing_of_each_other(world: World) {
     let mine = world.host("a").await;
     let yours = Host { tenant: Tenant("you".to_owned()), ..mine.clone() };
     for (host, run) in [(&mine, "mine"), (&yours, "yours")] {
-        let messages = vec![said("u", Role::User, run)];
+        let messages = NewMessage::input(vec![said("u", Role::User, run)]);
         host.accept_with(Accept { messages, ..host.request(run, "t") }).await;
     }
     let before = mine.snapshot("mine").await;
@@ -24,7 +24,7 @@ pub async fn see_nothing_of_each_other(world: World) {
     let outcome = store.request_cancel(tenant, &run, CancelReason::User, None).await.expect("answered");
     assert!(matches!(outcome, CancelOutcome::NotFound), "{outcome:?}");
     assert_eq!(store.run_messages(tenant, &run).await.expect("answered"), []);
-    let messages = store.thread_messages(tenant, &thread).await.expect("answered");
+    let messages = store.thread_messages(tenant, &thread, None, usize::MAX).await.expect("answered").messages;
     assert!(messages.iter().all(|row| row.run_id == run_id("yours")) && messages.len() == 1);
     let active = store.find_active_run(tenant, &thread).await.expect("answered").expect("there is one");
     assert_eq!(active.run_id, run_id("yours"));

@@ -60,9 +60,14 @@ pub async fn follow(
     };
     match end {
         End::Closed => {
-            leave(keeper, presence).await;
             let run = host.run(what.run_id).await?.ok_or_else(|| Failure::not_found(what.run_id))?;
             output.summary(&run);
+            // Whoever drove the run snapshots the workspace now. Who does not want to wait for that, leaves: it is done
+            // before the sandbox is destroyed at the latest.
+            if let Some(waiting) = &mut keeper {
+                let _ = unless_left(signals, waiting.ended()).await;
+            }
+            leave(keeper, presence).await;
             Ok(exit_status(&run))
         }
         End::Stuck(end) => {

@@ -13,5 +13,7 @@ pub mod reclaim;
 pub mod run;
 pub mod sandbox;
 pub mod serve;
+pub mod session;
 pub mod show;
 pub mod verify;
+pub mod workspace;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use outlast_core::ErrorCode;
 use outlast_runtime::PruneOptions;
 use outlast_server::{Access, JobsConfig, Limits, Scheduled, Server, ServerConfig, Times, Token};
+use outlast_session::collect::GcOptions;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -104,7 +105,7 @@ fn config(section: &ServeConfig, token: Option<Token>) -> ServerConfig {
 
 /// What the server does again and again.
 fn jobs(config: &Config) -> JobsConfig {
-    let (reap, retention) = (&config.reap, &config.retention);
+    let (reap, retention, sessions) = (&config.reap, &config.retention, &config.sessions);
     JobsConfig {
         reap: reap.schedule.then(|| Scheduled { every: reap.interval, options: super::reap::options(reap) }),
         reclaim: reap
@@ -117,6 +118,13 @@ fn jobs(config: &Config) -> JobsConfig {
         retain: retention
             .schedule
             .then(|| Scheduled { every: retention.interval, options: super::gc::options(retention) }),
+        sessions: sessions.schedule.then_some(Scheduled {
+            every: sessions.interval,
+            options: GcOptions { grace: sessions.grace, dry_run: false },
+        }),
+        workspaces: sessions
+            .schedule
+            .then(|| Scheduled { every: sessions.interval, options: super::workspace::options(sessions) }),
     }
 }
 

@@ -23,7 +23,7 @@ pub async fn show(context: &Context, args: &ShowArgs) -> Result<u8, Failure> {
     let run = host.run(&run_id).await?.ok_or_else(|| Failure::not_found(&run_id))?;
     let (probe, note) = note(context, host, &run).await;
     let messages: Option<Vec<Message>> = if args.messages {
-        let rows = host.store().run_messages(host.tenant(), &run_id).await?;
+        let rows = host.run_messages(&run).await?;
         Some(rows.into_iter().map(|row| row.message).collect())
     } else {
         None
@@ -103,7 +103,7 @@ fn record(
     Ok(())
 }
 
-fn transcript(out: &mut impl Write, messages: &[Message]) -> std::io::Result<()> {
+pub(super) fn transcript(out: &mut impl Write, messages: &[Message]) -> std::io::Result<()> {
     for (n, message) in messages.iter().enumerate() {
         if n > 0 {
             writeln!(out)?;
