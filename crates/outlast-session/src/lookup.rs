@@ -102,7 +102,7 @@ impl Sessions {
         if stored.kind != Kind::WorkspaceCheckpointed.as_str() {
             return Ok(None);
         }
-        Ok(summary(stored, &read(session, stored)?))
+        Ok(read(session, stored)?.and_then(|record| summary(stored, &record)))
     }
 
     /// The latest snapshot that was made after this run; none where there is none.
@@ -145,8 +145,9 @@ impl Sessions {
             })?;
             for stored in page.records {
                 query.after = stored.seq;
-                let record = read(session, &stored)?;
-                found.push((stored, record));
+                if let Some(record) = read(session, &stored)? {
+                    found.push((stored, record));
+                }
             }
             if !page.more {
                 return Ok(found);
@@ -155,14 +156,15 @@ impl Sessions {
     }
 }
 
-fn read(session: &SessionId, stored: &StoredRecord) -> Result<Record, WorkspaceScanError> {
+/// What the record says. None: of a kind that may be passed over, and so names no snapshot.
+fn read(session: &SessionId, stored: &StoredRecord) -> Result<Option<Record>, WorkspaceScanError> {
     let fail = |cause: String| WorkspaceScanError { session_id: session.to_string(), cause };
     if !stored.is_intact() {
         return Err(fail(format!("record {} ({:?}) is damaged", stored.seq, stored.id)));
     }
     match stored.decode() {
-        Ok(Decoded::Known(record)) => Ok(*record),
-        Ok(Decoded::Skipped) => Err(fail(format!("record {} is of an unknown kind", stored.seq))),
+        Ok(Decoded::Known(record)) => Ok(Some(*record)),
+        Ok(Decoded::Skipped) => Ok(None),
         Err(error) => Err(fail(error.to_string())),
     }
 }

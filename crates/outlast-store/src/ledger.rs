@@ -146,7 +146,8 @@ pub struct AppendRecords {
     pub thread_id: ThreadId,
     /// Where the writer believes the ledger's tip to be; none: it does not matter.
     pub expected_tip: Option<u64>,
-    /// The barrier that was seen before bodies were put; none where none was.
+    /// The barrier that was seen before bodies were put; none where none was, and for the records' bodies as if there had
+    /// been no barrier yet.
     pub barrier: Option<u64>,
     /// Only while this lease on the session is held.
     pub lease: Option<LeaseToken>,
@@ -156,6 +157,14 @@ pub struct AppendRecords {
     pub create: bool,
     /// The records.
     pub records: Vec<NewRecord>,
+}
+
+impl AppendRecords {
+    /// What [`outlast_core::decide::RecordsAsk::barrier`] is: none where nothing points anywhere.
+    pub fn barrier_of_bodies(&self) -> Option<u64> {
+        let points = self.records.iter().any(|new| new.pointer().is_some());
+        points.then_some(self.barrier.unwrap_or_default())
+    }
 }
 
 /// What became of one record.
@@ -207,12 +216,28 @@ pub struct ReadRecords {
     pub session_id: SessionId,
     /// Only those after this number.
     pub after: u64,
-    /// Only of these kinds; empty: all.
+    /// Only of these kinds, and of those that this program does not know: who looks for something of a newer program's must
+    /// learn that there is something that it cannot judge. Empty: all.
     pub kinds: Vec<Kind>,
     /// At most so many.
     pub max_records: usize,
     /// No further record once so many bytes of bodies are reached.
     pub max_bytes: usize,
+}
+
+impl ReadRecords {
+    /// The stored forms of the kinds that are not wanted; none where all are.
+    pub fn passed_over(&self) -> Vec<&'static str> {
+        let unwanted = |kind: &Kind| !self.kinds.is_empty() && !self.kinds.contains(kind);
+        Kind::ALL.into_iter().filter(unwanted).map(Kind::as_str).collect()
+    }
+
+    /// Whether it is for nothing but what tells of the workspace, of which there is little among much.
+    pub fn is_of_workspace(&self) -> bool {
+        let of_workspace =
+            |kind: &Kind| matches!(kind, Kind::WorkspaceCheckpointed | Kind::WorkspaceRestored);
+        !self.kinds.is_empty() && self.kinds.iter().all(of_workspace)
+    }
 }
 
 /// A piece of a ledger, from one snapshot.

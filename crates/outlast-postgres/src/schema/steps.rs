@@ -217,7 +217,7 @@ CREATE TABLE records (
     UNIQUE (session, record_id)
 );
 CREATE INDEX records_workspace ON records (session, seq)
-    WHERE kind IN ('workspace_checkpointed', 'workspace_restored');
+    WHERE kind NOT IN ('message', 'run_started', 'run_ended', 'session_stopped', 'barrier');
 CREATE INDEX records_blob ON records (blob_key) WHERE blob_key IS NOT NULL;
 
 CREATE TABLE condemned (

@@ -120,18 +120,21 @@ pub(crate) async fn thread_messages(
     Ok(MessagePage { messages, before })
 }
 
-/// Those of a run that has ended are records between those of its start and end, which are found by their ids.
+/// Those of a run that has ended are records between those of its start and end, which are found by their ids: as values of
+/// their own, so that they bound the range of the index and are no filter behind it.
 const OF_RUN: &str = concat!(
-    "SELECT r.run_id, false, m.json, ",
+    "WITH ended AS (\
+        SELECT s.session FROM runs r JOIN sessions s ON s.tenant = r.tenant AND s.thread_id = r.thread_id \
+        WHERE r.run_id = $1 AND r.tenant = $2 AND r.ledgered = 2\
+    ) SELECT r.run_id, false, m.json, ",
     body_elsewhere!("m"),
     " AS blob_key, m.blob_size, m.ordinal, m.ordinal AS place \
     FROM runs r JOIN messages m ON m.run = r.run WHERE r.run_id = $1 AND r.tenant = $2 AND r.ledgered < 2 \
-    UNION ALL SELECT m.record_id, m.skip, m.body, m.blob_key, m.blob_size, NULL, m.seq \
-    FROM runs r JOIN sessions s ON s.tenant = r.tenant AND s.thread_id = r.thread_id \
-    JOIN records f ON f.session = s.session AND f.record_id = 'run_started/' || r.run_id \
-    JOIN records l ON l.session = s.session AND l.record_id = 'run_ended/' || r.run_id \
-    JOIN records m ON m.session = s.session AND m.seq > f.seq AND m.seq < l.seq AND m.kind = 'message' \
-    WHERE r.run_id = $1 AND r.tenant = $2 AND r.ledgered = 2 ORDER BY place"
+    UNION ALL SELECT record_id, skip, body, blob_key, blob_size, NULL, seq FROM records \
+    WHERE session = (SELECT session FROM ended) AND kind = 'message' \
+    AND seq > (SELECT seq FROM records WHERE session = (SELECT session FROM ended) AND record_id = 'run_started/' || $1) \
+    AND seq < (SELECT seq FROM records WHERE session = (SELECT session FROM ended) AND record_id = 'run_ended/' || $1) \
+    ORDER BY place"
 );
 
 /// See [`outlast_store::Ledger::run_messages`].

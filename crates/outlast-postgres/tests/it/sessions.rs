@@ -176,7 +176,7 @@ async fn pages_of_a_long_ledger() {
     let a = host(&schema.url, "a").await;
     turn(&a, "r", "t").await;
     let id = session(&a, "t").await.session_id;
-    let more = "INSERT INTO records SELECT session, n, 7, 'm' || n, CASE WHEN n % 10 = 0 THEN 'barrier' ELSE 'other' END, \
+    let more = "INSERT INTO records SELECT session, n, 7, 'm' || n, CASE WHEN n % 10 = 0 THEN 'barrier' ELSE 'run_ended' END, \
                 true, 'sum', '{\"epoch\":1}' FROM sessions, generate_series(3, 2500) AS n";
     let other = schema.client().await;
     other.batch_execute(more).await.expect("written");

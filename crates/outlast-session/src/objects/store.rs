@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -101,15 +101,8 @@ impl Objects {
         if found.meta.size > max {
             return Err(too_large());
         }
-        let mut stream = found.into_stream();
-        let mut body = BytesMut::new();
-        while let Some(piece) = stream.next().await {
-            body.extend_from_slice(&piece.map_err(|error| failed("read", key, error))?);
-            if body.len() as u64 > max {
-                return Err(too_large());
-            }
-        }
-        Ok(body.freeze())
+        let body = found.bytes().await.map_err(|error| failed("read", key, error))?;
+        if body.len() as u64 > max { Err(too_large()) } else { Ok(body) }
     }
 
     /// What is known of the object; none where there is none.

@@ -136,6 +136,9 @@ impl Sessions {
             return Ok((inline(stored)?, true));
         };
         match self.bodies().get(session, pointer, &stored.kind, &stored.id).await {
+            Ok(envelope) if envelope.sum() != stored.sum => {
+                Err(ExportError::Damaged { seq, id, what: "its body is another record's".to_owned() })
+            }
             Ok(envelope) => Ok((Envelope { salt: None, ..envelope }, true)),
             Err(_) if options.incomplete => Ok((inline(stored)?, false)),
             Err(error) => Err(ExportError::Body { seq, id, error }),

@@ -78,7 +78,8 @@ impl From<std::io::Error> for ImportError {
 
 impl Sessions {
     /// Adds the file's records to a thread that has none, or that an earlier attempt has given some of them. The file is
-    /// read to its end before the first record is added: of one that was cut, nothing is imported.
+    /// read to its end before the first record is added: of one that was cut, or that holds what this program does not know,
+    /// nothing is imported.
     pub async fn import<R: BufRead + Seek + Send>(
         &self,
         tenant: &Tenant,
@@ -177,13 +178,14 @@ impl Sessions {
     }
 }
 
-/// The ids of all records, of a file that is whole.
-fn ids<R: BufRead>(file: R) -> Result<std::collections::HashSet<String>, FileError> {
+/// The ids of all records, of a file that is whole and understood.
+fn ids<R: BufRead>(file: R) -> Result<std::collections::HashSet<String>, ImportError> {
     let (_, mut reader) = FileReader::open(file)?;
     let mut ids = std::collections::HashSet::new();
     loop {
         match reader.next()? {
             Next::Record { envelope, .. } => {
+                Record::decode(&envelope.kind, envelope.skip, &envelope.id, envelope.body.get())?;
                 ids.insert(envelope.id);
             }
             Next::End(_) => return Ok(ids),

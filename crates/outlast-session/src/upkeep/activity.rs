@@ -21,8 +21,24 @@ pub struct Activity {
     sessions: Sessions,
     session: SessionHead,
     lease: Arc<Lease>,
-    ending: Arc<AtomicBool>,
+    ending: Ending,
     collection: Option<JoinHandle<Result<GcResult, GcError>>>,
+}
+
+/// Tells the collection that nobody wants it any more, at the latest when the activity is dropped.
+#[derive(Debug, Default)]
+struct Ending(Arc<AtomicBool>);
+
+impl Ending {
+    fn tell(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.tell();
+    }
 }
 
 /// Of the end of an activity.
@@ -40,7 +56,7 @@ impl Sessions {
     /// Begins to look after a session, unless somebody else does.
     pub async fn look_after(&self, session: SessionHead) -> Result<Activity, LeaseError> {
         let lease = Arc::new(self.acquire_lease(&session.session_id).await?);
-        let ending = Arc::new(AtomicBool::new(false));
+        let ending = Ending::default();
         Ok(Activity { sessions: self.clone(), session, lease, ending, collection: None })
     }
 }
@@ -55,7 +71,7 @@ impl Activity {
     pub async fn collect(&mut self, options: GcOptions) {
         self.join().await;
         let (sessions, session) = (self.sessions.clone(), self.session.clone());
-        let (lease, ending) = (self.lease.clone(), self.ending.clone());
+        let (lease, ending) = (self.lease.clone(), self.ending.0.clone());
         self.collection = Some(tokio::spawn(async move {
             let wanted = || !ending.load(Ordering::SeqCst);
             sessions.open_object_gc(&session, &lease).gc_while(&options, &wanted).await
@@ -73,7 +89,7 @@ impl Activity {
     /// something may be deleted, nobody else holds the lease. False: something has happened in the session since it was
     /// looked at, so it is not at its end.
     pub async fn stop(mut self, reason: StopReason, note: Option<u64>) -> Result<bool, ActivityError> {
-        self.ending.store(true, Ordering::SeqCst);
+        self.ending.tell();
         self.join().await;
         fail::point("session.collected");
         let id = format!("session_stopped/{}", self.sessions.ports.entropy.nonce().as_str());
@@ -93,7 +109,10 @@ impl Activity {
             Err(error) => return Err(error.into()),
         };
         fail::point("session.stopped");
-        self.release(note).await?;
+        // What was recorded was recorded, whether or not the lease can be given back.
+        if let Err(error) = self.release(note).await {
+            tracing::debug!(%error, "a lease could not be given back: it runs out");
+        }
         Ok(stopped)
     }
 
@@ -114,7 +133,7 @@ impl Activity {
 
     /// Stops the collection, waits for it, and gives the lease back.
     pub async fn close(mut self, note: Option<u64>) -> Result<(), StoreError> {
-        self.ending.store(true, Ordering::SeqCst);
+        self.ending.tell();
         self.join().await;
         self.release(note).await
     }

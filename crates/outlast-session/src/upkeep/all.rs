@@ -129,7 +129,10 @@ impl Sessions {
             Ok(result) if result.kept == 0 => self.tip(session).await,
             _ => None,
         };
-        lease.release(note).await?;
+        // What was done was done, and is told, whether or not the lease can be given back.
+        if let Err(error) = lease.release(note).await {
+            tracing::debug!(%error, "a lease could not be given back: it runs out");
+        }
         Ok(collected?)
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::collect::StillWanted;
 use crate::objects::ObjectsError;
-use crate::{Sessions, fail};
+use crate::{Lease, Sessions, fail};
 
 /// How many rows go in one step, so that others have their turn.
 const STEP_ROWS: usize = 500;
@@ -142,6 +142,25 @@ impl Sessions {
     ) -> Result<DeletedSession, DeleteSessionError> {
         // A collection that is under way elsewhere is not disturbed.
         let lease = self.acquire_lease(&session.session_id).await?;
+        let deleted = self.delete_under(&lease, session).await;
+        // How many snapshots it named: so many fewer are live, which is no reason for alarm.
+        let named = match session.state {
+            SessionState::Deleting => session.fold.as_ref().map_or(0, |fold| fold.checkpoints),
+            _ => lease.note().map_or(0, |note| note.0),
+        };
+        // Also after a failure, so that the next attempt need not wait for the lease to run out.
+        let note = deleted.is_ok().then_some(named);
+        if let Err(error) = lease.release(note).await {
+            tracing::debug!(%error, "a lease could not be given back: it runs out");
+        }
+        deleted
+    }
+
+    async fn delete_under(
+        &self,
+        lease: &Lease,
+        session: &SessionHead,
+    ) -> Result<DeletedSession, DeleteSessionError> {
         let id = session.session_id.clone();
         let mut deleted = DeletedSession {
             session_id: id.clone(),
@@ -171,14 +190,6 @@ impl Sessions {
         }
         self.store.end_delete(&id).await?;
         fail::point("delete.ended");
-        // How many snapshots it named: so many fewer are live, which is no reason for alarm.
-        let named = session.fold.as_ref().map_or(0, |fold| fold.checkpoints);
-        let named = if session.state == SessionState::Deleting {
-            named
-        } else {
-            lease.note().map_or(0, |note| note.0)
-        };
-        lease.release(Some(named)).await?;
         Ok(deleted)
     }
 }

@@ -203,7 +203,7 @@ CREATE TABLE records (
 );
 CREATE UNIQUE INDEX records_id ON records (session, record_id);
 CREATE INDEX records_workspace ON records (session)
-    WHERE kind IN ('workspace_checkpointed', 'workspace_restored');
+    WHERE kind NOT IN ('message', 'run_started', 'run_ended', 'session_stopped', 'barrier');
 CREATE INDEX records_blob ON records (blob_key, blob_size) WHERE blob_key IS NOT NULL;
 
 CREATE TABLE condemned (

@@ -100,7 +100,7 @@ impl Ledger for MemoryStore {
         let ask = RecordsAsk {
             expected_tip: append.expected_tip,
             records: ids.zip(sums.iter().map(String::as_str)).collect(),
-            barrier: append.barrier,
+            barrier: append.barrier_of_bodies(),
         };
         let decided = facts.append(&ask, append.lease.as_ref().map(|lease| lease.epoch))?;
         let appended = decided
@@ -122,9 +122,8 @@ impl Ledger for MemoryStore {
         let session = state
             .session_by_id(&query.session_id)
             .ok_or_else(|| RecordsRefusal::SessionNotFound(query.session_id.to_string()))?;
-        let wanted = |record: &&StoredRecord| {
-            query.kinds.is_empty() || query.kinds.iter().any(|kind| kind.as_str() == record.kind)
-        };
+        let passed_over = query.passed_over();
+        let wanted = |record: &&StoredRecord| !passed_over.contains(&record.kind.as_str());
         let from = usize::try_from(query.after).unwrap_or(usize::MAX).min(session.records.len());
         let mut rest = session.records[from..].iter().filter(wanted).peekable();
         let (mut records, mut bytes) = (Vec::new(), 0);
@@ -299,7 +298,7 @@ fn head(state: &State, session: &Session, now: &Now) -> SessionHead {
         deleted_at: session.deleted_at,
         tip: session.tip(),
         barrier: session.barrier,
-        fold: (session.state == SessionState::Active).then(|| session.fold.clone()),
+        fold: (session.state != SessionState::Deleted).then(|| session.fold.clone()),
         lease: lease.and_then(|lease| lease.seen(now)),
         note: lease.and_then(|lease| lease.note),
     }

@@ -45,6 +45,12 @@ impl Context {
         &self.store
     }
 
+    /// Where large bodies and snapshots are; none: in the data directory.
+    pub fn objects(&self) -> Option<String> {
+        let named = std::env::var("OUTLAST_OBJECTS").ok().filter(|place| !place.is_empty());
+        named.or_else(|| self.config.objects.clone())
+    }
+
     /// Opens the data directory for a command at a terminal.
     pub async fn open(&self) -> Result<Local, Failure> {
         self.open_with(Notices::new(tell)).await
@@ -58,8 +64,7 @@ impl Context {
     async fn open_with(&self, notices: Notices) -> Result<Local, Failure> {
         let mut options = LocalOptions::new(&self.data_dir);
         options.store = self.store.clone();
-        let named = std::env::var("OUTLAST_OBJECTS").ok().filter(|place| !place.is_empty());
-        options.objects = named.or_else(|| self.config.objects.clone());
+        options.objects = self.objects();
         options.options.workspace = self.config.workspace.clone();
         if let Some(lease) = self.config.lease {
             options.options = Options { lease, ..options.options };

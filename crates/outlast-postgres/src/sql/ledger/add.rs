@@ -26,7 +26,7 @@ macro_rules! add {
 const ADD: &str = add!("", "");
 /// A run's id is free again once its row is deleted; its records are not. So they may be there.
 const ADD_ONCE: &str = add!(
-    " WHERE NOT EXISTS (SELECT 1 FROM records WHERE session = $1 AND record_id = r.id)",
+    " WHERE (SELECT seq FROM records WHERE session = $1 AND record_id = r.id) IS NULL",
     " AND EXISTS (SELECT 1 FROM added)"
 );
 

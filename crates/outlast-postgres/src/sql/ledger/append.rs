@@ -39,7 +39,7 @@ pub(crate) async fn append_records(
     let ask = RecordsAsk {
         expected_tip: append.expected_tip,
         records: ids.zip(sums.iter().map(String::as_str)).collect(),
-        barrier: append.barrier,
+        barrier: append.barrier_of_bodies(),
     };
     let facts = facts(tx, &session, append).await?;
     let decided = match facts.append(&ask, append.lease.as_ref().map(|lease| lease.epoch)) {

@@ -2,7 +2,7 @@
 
 use deadpool_postgres::Client;
 use outlast_core::decide::RecordsRefusal;
-use outlast_core::ledger::{Kind, Pointer};
+use outlast_core::ledger::Pointer;
 use outlast_store::{ReadRecords, RecordPage, RecordsError, StoredRecord};
 use tokio_postgres::Row;
 
@@ -33,10 +33,12 @@ macro_rules! page {
     };
 }
 const ALL: &str = page!("AND $5::text[] IS NULL");
-const SOME: &str = page!("AND kind = ANY ($5::text[])");
-/// These have an index of their own: there are few of them among many, and upkeep reads those of all sessions.
-const OF_WORKSPACES: &str =
-    page!("AND kind IN ('workspace_checkpointed', 'workspace_restored') AND kind = ANY ($5::text[])");
+const SOME: &str = page!("AND kind <> ALL ($5::text[])");
+/// These, and what this program does not know, have an index of their own: there are few of them among many, and upkeep
+/// reads those of all sessions.
+const OF_WORKSPACES: &str = page!(
+    "AND kind NOT IN ('message', 'run_started', 'run_ended', 'session_stopped', 'barrier') AND kind <> ALL ($5::text[])"
+);
 
 /// See [`outlast_store::Ledger::read_records`]. Records are only ever added, so what several statements read one after the
 /// other is as of the last of them.
@@ -44,12 +46,10 @@ pub(crate) async fn read_records(
     client: &Client,
     query: &ReadRecords,
 ) -> Tried<Result<RecordPage, RecordsError>> {
-    let kinds: Option<Vec<&str>> =
-        (!query.kinds.is_empty()).then(|| query.kinds.iter().map(|kind| kind.as_str()).collect());
-    let of_workspaces = |kind: &Kind| matches!(kind, Kind::WorkspaceCheckpointed | Kind::WorkspaceRestored);
+    let kinds = Some(query.passed_over()).filter(|passed_over| !passed_over.is_empty());
     let sql = match &kinds {
         None => ALL,
-        Some(_) if query.kinds.iter().all(of_workspaces) => OF_WORKSPACES,
+        Some(_) if query.is_of_workspace() => OF_WORKSPACES,
         Some(_) => SOME,
     };
     let statement = client.prepare_cached(sql).await?;

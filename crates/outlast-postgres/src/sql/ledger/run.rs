@@ -9,7 +9,8 @@ use crate::sql::context::{Tx, Value, get, int, uint};
 use crate::sql::messages::body_elsewhere;
 
 /// All in one statement, and messages without a way through this program: each record is added unless it is there, and
-/// numbered after those before it. A message's checksum is that of [`outlast_core::ledger::checksum`], unless its body is
+/// numbered after those before it. Whether a message is there is asked as a value, for each by its id: as a join it might be
+/// answered by a look at the whole ledger. A message's checksum is that of [`outlast_core::ledger::checksum`], unless its body is
 /// elsewhere.
 const ADD: &str = concat!(
     "WITH start AS (\
@@ -29,7 +30,7 @@ const ADD: &str = concat!(
                 ELSE encode(sha256(convert_to(E'message\\n' || said.record_id || E'\\n' || said.json, 'UTF8')), 'hex') \
             END AS sum \
         FROM (SELECT *, 'message/' || $5 || '/' || ordinal AS record_id FROM gone) AS said \
-        WHERE NOT EXISTS (SELECT 1 FROM records r WHERE r.session = $1 AND r.record_id = said.record_id)\
+        WHERE (SELECT r.seq FROM records r WHERE r.session = $1 AND r.record_id = said.record_id) IS NULL\
     ), moved AS (\
         INSERT INTO records (session, seq, at, record_id, kind, skip, sum, body, blob_key, blob_size) \
         SELECT $1, $2 + (SELECT count(*) FROM start) + n, $3, record_id, 'message', false, sum, json, blob_key, blob_size \

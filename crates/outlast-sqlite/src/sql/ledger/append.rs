@@ -41,7 +41,7 @@ pub(crate) fn append_records(
             .map(|new| new.id.as_str())
             .zip(sums.iter().map(String::as_str))
             .collect(),
-        barrier: request.barrier,
+        barrier: request.barrier_of_bodies(),
     };
     let facts = facts(tx, request, session.as_ref())?;
     let decided = match facts.append(&ask, request.lease.as_ref().map(|lease| lease.epoch)) {

@@ -1,7 +1,6 @@
 //! Reading a ledger.
 
 use outlast_core::decide::RecordsRefusal;
-use outlast_core::ledger::Kind;
 use outlast_store::{ReadRecords, RecordPage, RecordsError, StoredRecord};
 use rusqlite::{Row, named_params};
 
@@ -26,12 +25,12 @@ pub(super) const ALL: &str = select_records!("AND :session IS NOT NULL AND :kind
 
 /// Some, found among all.
 pub(super) const SOME: &str =
-    select_records!("AND :session IS NOT NULL AND kind IN (SELECT value FROM json_each(:kinds))");
+    select_records!("AND :session IS NOT NULL AND kind NOT IN (SELECT value FROM json_each(:kinds))");
 
-/// The few that tell of the workspace, by an index of their own.
+/// The few that tell of the workspace, or of what this program does not know, by an index of their own.
 pub(super) const WORKSPACE: &str = select_records!(
-    "AND session = :session AND kind IN ('workspace_checkpointed', 'workspace_restored') \
-     AND kind IN (SELECT value FROM json_each(:kinds))"
+    "AND session = :session AND kind NOT IN ('message', 'run_started', 'run_ended', 'session_stopped', 'barrier') \
+     AND kind NOT IN (SELECT value FROM json_each(:kinds))"
 );
 
 /// See [`outlast_store::Ledger::read_records`].
@@ -39,19 +38,18 @@ pub(crate) fn read_records(view: &View<'_>, query: &ReadRecords) -> Tried<Result
     let Some(session) = Session::by_id(view, &query.session_id)? else {
         return Ok(Err(RecordsRefusal::SessionNotFound(query.session_id.to_string()).into()));
     };
-    let of_workspace = |kind: &Kind| matches!(kind, Kind::WorkspaceCheckpointed | Kind::WorkspaceRestored);
-    let sql = match query.kinds.as_slice() {
+    let passed_over = query.passed_over();
+    let sql = match passed_over.as_slice() {
         [] => ALL,
-        kinds if kinds.iter().all(of_workspace) => WORKSPACE,
+        _ if query.is_of_workspace() => WORKSPACE,
         _ => SOME,
     };
-    let kinds: Vec<&str> = query.kinds.iter().map(|kind| kind.as_str()).collect();
     let mut statement = view.db.prepare_cached(sql)?;
     let mut rows = statement.query(named_params! {
         ":session": session.key,
         ":after": session.record(query.after),
         ":tip": session.record(session.tip),
-        ":kinds": (!kinds.is_empty()).then(|| to_json(&kinds)).transpose()?,
+        ":kinds": (!passed_over.is_empty()).then(|| to_json(&passed_over)).transpose()?,
     })?;
     let (mut records, mut bytes, mut more) = (Vec::new(), 0, false);
     while let Some(row) = rows.next()? {

@@ -110,11 +110,13 @@ pub async fn a_barrier_moves(world: World) {
         ..checkpoint("c", 1)
     };
     let wanted = |barrier| AppendRecords { barrier, ..records(&a, "t", vec![record.clone()]) };
-    let refused = a.store.append_records(wanted(Some(0))).await;
-    assert!(
-        matches!(refused, Err(RecordsError::Refused(RecordsRefusal::BarrierMoved { .. }))),
-        "{refused:?}"
-    );
+    for before in [Some(0), None] {
+        let refused = a.store.append_records(wanted(before)).await;
+        assert!(
+            matches!(refused, Err(RecordsError::Refused(RecordsRefusal::BarrierMoved { .. }))),
+            "{before:?}: {refused:?}"
+        );
+    }
     assert_eq!(head(&a, "t").await.tip, tip);
     a.store.append(Append { barrier: Some(seen), ..write }).await.expect("written");
     a.append(&token, 2, &["without a body"]).await.expect("no barrier matters");

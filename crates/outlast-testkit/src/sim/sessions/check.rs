@@ -40,6 +40,7 @@ pub(super) async fn settle_and_check(world: &Arc<World>, clients: Vec<JoinHandle
     collect_twice(world, &host).await;
     for session in sessions(world).await {
         check_objects(world, &session).await;
+        world.deeds("deleted", u64::from(session.state == SessionState::Deleted));
         if session.state == SessionState::Active {
             check_session(world, &host, &session).await;
         }

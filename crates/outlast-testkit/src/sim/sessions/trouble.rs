@@ -54,7 +54,6 @@ async fn delete(world: Arc<World>) {
     };
     match host.sessions.delete(&Tenant::default(), &name, None).await {
         Ok(deleted) => {
-            world.deeds("deleted", 1);
             world.history.note(format!("{} deleted {thread}: {deleted:?}", host.name));
         }
         Err(error) => world.history.note(format!("{} deletes {thread}: {error}", host.name)),

@@ -52,6 +52,12 @@ pub async fn serve(context: &Context, args: &ServeArgs) -> Result<u8, Failure> {
     let agents = ConfiguredAgents::new(context.config.clone(), args.agent.clone());
     announce(context, address, token.is_some(), &agents);
     doctor::warn_at_start(Arc::clone(&local.host().ports().clock));
+    if context.objects().is_none() && !matches!(context.store(), crate::StoreChoice::Embedded) {
+        tracing::warn!(
+            "large bodies and snapshots of workspaces are kept in this machine's data directory, where other hosts of the \
+             same database cannot read them: name a place that all of them reach, [objects] place"
+        );
+    }
     let jobs = jobs(&context.config);
     log_times(&context.config);
     let server =
