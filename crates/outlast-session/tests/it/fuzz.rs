@@ -189,7 +189,7 @@ fn exported_files() {
     let digest = outlast_core::hex::encode(&sha2::Sha256::digest(text.as_bytes()));
     text.push_str(&format!("{{\"records\":3,\"incomplete\":0,\"sha256\":\"{digest}\"}}\n"));
     let whole = text.into_bytes();
-    fuzz("exported files", &[whole.clone()], |bytes| {
+    fuzz("exported files", std::slice::from_ref(&whole), |bytes| {
         let Ok((_, reader)) = FileReader::open(Cursor::new(bytes)) else { return false };
         let Ok(trailer) = reader.check() else { return false };
         assert_eq!(trailer.records, 3, "nothing is left out unnoticed");

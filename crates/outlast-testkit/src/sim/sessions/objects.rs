@@ -100,6 +100,11 @@ impl SimObjects {
 
     async fn put(&self, key: String, body: Bytes) -> Result<()> {
         self.watch.putting(&key, &body);
+        if self.trouble.load(Ordering::Relaxed) && self.dice.permille(self.plan.delete / 6) {
+            // So slow that the session may be gone when it comes.
+            self.watch.urge(&key);
+            self.time.sleep(Duration::from_millis(self.dice.between(3000, 25_000))).await;
+        }
         let fate = self.go().await;
         let to = key.clone();
         self.change(fate, move |objects, _| objects.bucket.put(&to, body, objects.now()));

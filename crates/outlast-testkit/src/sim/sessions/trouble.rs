@@ -16,8 +16,16 @@ pub(super) async fn trouble(world: &Arc<World>) {
     while world.time.now() < end {
         world.pause(300, 5000).await;
         let Some(host) = world.any_host() else { continue };
+        if let Some(session) = world.watch.take_urged() {
+            tokio::spawn(delete(Arc::clone(world), SessionName::Id(session)));
+        }
         if world.dice.permille(world.plan.delete) {
-            tokio::spawn(delete(Arc::clone(world)));
+            let thread = world.thread(world.dice.pick(world.plan.threads));
+            let name = match world.dice.permille(500) {
+                true => SessionName::Id(world.watch.session_of(&thread)),
+                false => SessionName::Thread(thread),
+            };
+            tokio::spawn(delete(Arc::clone(world), name));
             continue;
         }
         match world.dice.between(0, 99) {
@@ -44,18 +52,11 @@ pub(super) async fn trouble(world: &Arc<World>) {
     }
 }
 
-/// Somebody wants a thread to be forgotten, and does not look whether it is.
-async fn delete(world: Arc<World>) {
-    let thread = world.thread(world.dice.pick(world.plan.threads));
+/// Somebody wants a session to be forgotten, and does not look whether it is.
+async fn delete(world: Arc<World>, name: SessionName) {
     let Some(host) = world.any_host() else { return };
-    let name = match world.dice.permille(500) {
-        true => SessionName::Thread(thread.clone()),
-        false => SessionName::Id(world.watch.session_of(&thread)),
-    };
     match host.sessions.delete(&Tenant::default(), &name, None).await {
-        Ok(deleted) => {
-            world.history.note(format!("{} deleted {thread}: {deleted:?}", host.name));
-        }
-        Err(error) => world.history.note(format!("{} deletes {thread}: {error}", host.name)),
+        Ok(deleted) => world.history.note(format!("{} deleted the session {name}: {deleted:?}", host.name)),
+        Err(error) => world.history.note(format!("{} deletes the session {name}: {error}", host.name)),
     }
 }

@@ -31,6 +31,8 @@ pub(in crate::sim) struct Watch {
 #[derive(Debug, Default)]
 struct Seen {
     broken: Vec<String>,
+    /// Sessions into which something is being put, and whose deletion would come at the worst moment.
+    urged: Vec<SessionId>,
     /// Since which step each session is being deleted.
     deleting: BTreeMap<SessionId, u64>,
     /// Runs that live, and their threads.
@@ -177,6 +179,15 @@ impl Watch {
         if !key.ends_with(&outlast_core::hex::encode(&Sha256::digest(body))) {
             self.say(format!("{} is put with another content", short(key)));
         }
+    }
+
+    /// Now would be the worst moment to delete the session of this object.
+    pub(super) fn urge(&self, key: &str) {
+        self.seen().urged.extend(session_of_key(key));
+    }
+
+    pub(super) fn take_urged(&self) -> Option<SessionId> {
+        self.seen().urged.pop()
     }
 
     /// Whoever begins to delete holds the lease on the session.
