@@ -90,7 +90,10 @@ impl Inner {
         let sessions = self.sessions().await?;
         let session = sessions.id_of(&self.tenant, &run.thread_id);
         // Before the bodies are put: a collection that begins in between is noticed.
-        let barrier = sessions.barrier(&self.tenant, &run.thread_id).await?;
+        let Some(barrier) = sessions.barrier(&self.tenant, &run.thread_id).await? else {
+            // Which is refused for a live run, so the store will say what has become of this one.
+            return Ok(whole.clone());
+        };
         let bodies = sessions.bodies();
         let first = Seq(whole.expected_tail.0 + 1);
         let events = bodies.lighten_events(&session, &run.run_id, first, &whole.events, salt).await;
@@ -116,7 +119,10 @@ impl Inner {
         }
         let sessions = self.sessions().await?;
         let session = sessions.id_of(&self.tenant, thread);
-        let barrier = sessions.barrier(&self.tenant, thread).await?;
+        let Some(barrier) = sessions.barrier(&self.tenant, thread).await? else {
+            // The acceptance is refused; a body would only be left behind.
+            return Ok((whole.to_vec(), None));
+        };
         let messages = sessions.bodies().lighten_messages(&session, run_id, whole, salt).await;
         Ok((messages.map_err(away)?, Some(barrier)))
     }

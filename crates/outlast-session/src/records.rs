@@ -42,7 +42,9 @@ impl Sessions {
         let mut attempt = 1;
         loop {
             // The barrier is looked at before the bodies are put: a collection that begins in between is noticed.
-            let barrier = self.barrier_for_bodies(&append.tenant, &append.thread_id).await?;
+            let Some(barrier) = self.barrier(&append.tenant, &append.thread_id).await? else {
+                return Err(RecordsError::from(RecordsRefusal::SessionDeleted(session)).into());
+            };
             let records = self.bodies().lighten_records(&session, &whole, salt.as_ref()).await?;
             append.barrier = records.iter().any(|new| new.pointer().is_some()).then_some(barrier);
             append.records = records;
@@ -58,21 +60,14 @@ impl Sessions {
         }
     }
 
-    /// The latest barrier. Refuses a session that was deleted before anything is put: whatever is put beneath one, however
-    /// late, nobody looks for any more.
-    async fn barrier_for_bodies(&self, tenant: &Tenant, thread: &ThreadId) -> Result<u64, AddError> {
-        match self.store.session(tenant, &SessionName::Thread(thread.clone())).await? {
-            Some(session) if session.state != SessionState::Active => {
-                Err(RecordsError::from(RecordsRefusal::SessionDeleted(session.session_id)).into())
-            }
-            found => Ok(found.map_or(0, |session| session.barrier)),
-        }
-    }
-
-    /// The latest barrier of a thread's ledger; 0 where there is none.
-    pub async fn barrier(&self, tenant: &Tenant, thread: &ThreadId) -> Result<u64, StoreError> {
+    /// The latest barrier of a thread's ledger; 0 where there is none yet. None: the session was deleted, and nothing is to be
+    /// put for it, since nobody looks for it there any more.
+    pub async fn barrier(&self, tenant: &Tenant, thread: &ThreadId) -> Result<Option<u64>, StoreError> {
         let found = self.store.session(tenant, &SessionName::Thread(thread.clone())).await?;
-        Ok(found.map_or(0, |session| session.barrier))
+        Ok(match found {
+            None => Some(0),
+            Some(session) => (session.state == SessionState::Active).then_some(session.barrier),
+        })
     }
 
     /// The session that a person names by its thread, or by its id.

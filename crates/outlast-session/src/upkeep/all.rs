@@ -4,21 +4,18 @@ use std::time::Duration;
 
 use outlast_core::decide::{LeaseRefusal, SessionState};
 use outlast_core::duration::millis;
-use outlast_core::ledger::{SessionId, StopReason};
+use outlast_core::ledger::SessionId;
 use outlast_core::{OwnerId, Tenant, ThreadId};
 use outlast_store::{LeaseError, ListSessions, SessionHead, SessionName, StoreError};
 use serde::Serialize;
 
-use super::{DeleteSessionError, DeletedSession};
+use super::DeletedSession;
 use crate::Sessions;
 use crate::collect::{GcError, GcOptions, GcResult, StillWanted};
 
 /// How long a session that was collected, and has had no new record since, is left alone: what events pointed to ages out
 /// without a record.
 const LOOK_AGAIN: Duration = Duration::from_secs(24 * 3600);
-
-/// How long after a deletion its objects are looked for once more: whoever was about to put one has put it by then.
-const SECOND_LOOK: Duration = Duration::from_secs(3600);
 
 /// What is done.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +80,7 @@ impl Collected {
 
 impl UpkeepResult {
     /// What is told of the session.
-    fn told(&mut self, session: &SessionHead) -> &mut Collected {
+    pub(super) fn told(&mut self, session: &SessionHead) -> &mut Collected {
         let found = self.sessions.iter().position(|told| told.session_id == session.session_id);
         let at = found.unwrap_or_else(|| {
             self.sessions.push(Collected::of(session));
@@ -248,94 +245,5 @@ impl Sessions {
         let now = self.store.session(&session.tenant, &name).await.ok()??;
         // Its own barrier is nothing new.
         (now.tip == session.tip + 1 && now.barrier == now.tip).then_some(now.tip)
-    }
-
-    /// Records the end of the activity of sessions in which no run lives and of which no sandbox is left. That is known of
-    /// the tip with which each was listed, and recorded only where that is still its tip.
-    async fn stop_idle(&self, options: &UpkeepOptions, result: &mut UpkeepResult) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let query = ListSessions {
-                tenant: options.tenant.clone(),
-                states: vec![SessionState::Active],
-                idle_for: Some(Duration::ZERO),
-                after: after.take(),
-                limit: 100,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.session_id.clone());
-            for session in page {
-                let Ok(fold) = self.fold(&session).await else { continue };
-                if fold.stopped.is_some() || fold.runs == 0 {
-                    continue;
-                }
-                let stopped = match self.look_after(session.clone()).await {
-                    Ok(activity) => activity.stop(StopReason::Idle, None).await,
-                    Err(LeaseError::Refused(_)) => Ok(false),
-                    Err(LeaseError::Store(error)) => Err(error.into()),
-                };
-                let (stopped, error) = match stopped {
-                    Ok(stopped) => (stopped, None),
-                    Err(error) => (false, Some(error.to_string())),
-                };
-                if stopped || error.is_some() {
-                    result.told(&session).stopped = stopped;
-                    result.told(&session).error = error;
-                }
-            }
-        }
-    }
-
-    async fn finish_deletions(
-        &self,
-        options: &UpkeepOptions,
-        result: &mut UpkeepResult,
-    ) -> Result<(), StoreError> {
-        let now = self.store.now().await?;
-        let mut after = None;
-        loop {
-            let query = ListSessions {
-                tenant: options.tenant.clone(),
-                states: vec![SessionState::Deleting, SessionState::Deleted],
-                after: after.take(),
-                limit: 100,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.session_id.clone());
-            for session in page.into_iter().filter(|session| is_unfinished(session, now)) {
-                let deleted = self.finish_delete(&session).await;
-                tell(&session, deleted, result);
-            }
-        }
-    }
-}
-
-/// Whether a deletion is to be gone on with: it was interrupted, or the second look is due and was not taken.
-fn is_unfinished(session: &SessionHead, now: u64) -> bool {
-    match (session.state, session.deleted_at) {
-        (SessionState::Deleting, _) => true,
-        (SessionState::Deleted, Some(at)) => {
-            let due = at.saturating_add(millis(SECOND_LOOK));
-            now >= due && session.note.is_none_or(|(_, noted)| noted < due)
-        }
-        _ => false,
-    }
-}
-
-fn tell(
-    session: &SessionHead,
-    deleted: Result<DeletedSession, DeleteSessionError>,
-    result: &mut UpkeepResult,
-) {
-    match deleted {
-        Ok(deleted) if deleted.rows + deleted.objects > 0 => result.deleted.push(deleted),
-        Ok(_) => {}
-        // Somebody else is at it, or it was used since: nothing to tell.
-        Err(DeleteSessionError::Lease(LeaseError::Refused(_)) | DeleteSessionError::Delete(_)) => {}
-        Err(error) => result.told(session).error = Some(error.to_string()),
     }
 }

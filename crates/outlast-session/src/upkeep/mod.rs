@@ -3,6 +3,7 @@
 mod activity;
 mod all;
 mod delete;
+mod endings;
 mod workspaces;
 
 pub use activity::{Activity, ActivityError};

@@ -63,7 +63,10 @@ impl Sessions {
             Ok(report) if !options.dry_run => Some(report.live_refs),
             _ => None,
         };
-        lease.release(note).await?;
+        // What was done was done, and is told. Without the note the next collection expects what was there before.
+        if let Err(error) = lease.release(note).await {
+            tracing::debug!(%error, "a lease could not be given back: it runs out");
+        }
         collected
     }
 

@@ -152,7 +152,7 @@ impl World {
     pub async fn turn(&self, name: &str, run: &str) {
         let token = self.start(name, run).await;
         let (id, session) = (run_id(run), self.id(name));
-        let barrier = self.sessions.barrier(&self.tenant, &thread(name)).await.unwrap();
+        let barrier = self.sessions.barrier(&self.tenant, &thread(name)).await.unwrap().unwrap();
         let event = Event::TextMessageContent { message_id: "m".into(), delta: large("event ").into() };
         let events = [NewEvent::new(Origin::Host, event.chunk()), ended(name, run)];
         let messages = [NewMessage::new(2, Message::text("m", Role::Assistant, large("answer ")))];

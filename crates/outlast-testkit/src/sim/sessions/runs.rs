@@ -112,7 +112,9 @@ async fn accept(host: &Member, turn: &Turn) -> Result<(), Stuck> {
     let session = host.sessions.id_of(&request.tenant, &turn.thread);
     let mut salt = None;
     loop {
-        let barrier = host.sessions.barrier(&request.tenant, &turn.thread).await?;
+        let Some(barrier) = host.sessions.barrier(&request.tenant, &turn.thread).await? else {
+            return Err(Stuck::Deleted);
+        };
         let bodies = host.sessions.bodies();
         request.messages = bodies.lighten_messages(&session, &turn.run, &input, salt.as_ref()).await?;
         request.barrier = Some(barrier);
@@ -176,7 +178,9 @@ async fn write(host: &Member, turn: &Turn, token: &ClaimToken, tail: u64, to: u6
     let batch = host.ports.entropy.nonce();
     let (mut salt, mut tries) = (None, 0);
     loop {
-        let barrier = host.sessions.barrier(&Tenant::default(), thread).await?;
+        let Some(barrier) = host.sessions.barrier(&Tenant::default(), thread).await? else {
+            return Err(Stuck::Deleted);
+        };
         let bodies = host.sessions.bodies();
         let append = Append {
             token: token.clone(),

@@ -16,11 +16,11 @@ impl Drop for Marker {
 }
 
 impl Marker {
-    /// A fresh one.
+    /// A fresh one, which is no other's beginning.
     pub fn new(name: &str) -> Marker {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        Marker(format!("marker-{name}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+        Marker(format!("marker-{name}-{}-{}.", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
     /// The living processes with the marker in their arguments, `outlast` itself left out. A zombie is not alive.
