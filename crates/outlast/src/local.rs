@@ -171,7 +171,7 @@ impl Local {
 }
 
 /// What this process's environment says of buckets.
-fn bucket_environment() -> Vec<(String, String)> {
+pub(crate) fn bucket_environment() -> Vec<(String, String)> {
     let meant = |name: &str| ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix));
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -77,6 +77,9 @@ pub(super) async fn write_messages(tx: &Tx<'_>, run: i64, messages: &[NewMessage
 /// In one statement, and so of one snapshot: the end of a run moves its messages to the records. One record more than is
 /// asked for tells whether there is one. Runs are in the order of their keys, which count acceptances; the clock may have
 /// jumped back between two of them.
+///
+/// `coalesce` keeps the planner from a guess at how rare messages are: where it has no statistics yet, it takes one record in
+/// 200 for one, and then reads and sorts the whole ledger for its last page.
 const OF_THREAD: &str = concat!(
     "WITH live AS (\
         SELECT r.run, r.run_id, m.ordinal, m.json, ",
@@ -85,7 +88,8 @@ const OF_THREAD: &str = concat!(
         WHERE $3::bigint IS NULL AND r.tenant = $1 AND r.thread_id = $2 AND r.ledgered < 2\
     ), earlier AS (\
         SELECT seq, record_id, skip, body, blob_key, blob_size FROM records \
-        WHERE session = (SELECT session FROM sessions WHERE tenant = $1 AND thread_id = $2) AND kind = 'message' \
+        WHERE session = (SELECT session FROM sessions WHERE tenant = $1 AND thread_id = $2) \
+            AND coalesce(kind = 'message', false) \
             AND seq < coalesce($3, 9223372036854775807) \
         ORDER BY seq DESC LIMIT 1 + greatest($4 - (SELECT count(*) FROM live), 0)\
     ) SELECT record_id, skip, body, blob_key, blob_size, NULL::bigint AS ordinal, seq, NULL::bigint AS run FROM earlier \

@@ -204,6 +204,57 @@ async fn pages_of_a_long_ledger() {
     assert_eq!(page(2, &[], all, 11 * 2498).await, (2498, Some(2500), false));
 }
 
+/// How many records a statement looks at does not depend on how many there are, also before the database has counted them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_ledger_is_not_read_for_its_end() {
+    let schema = Schema::new().await;
+    let other = schema.client().await;
+    let named = |name: &str| format!("{}&application_name={}_{name}", schema.url, schema.name);
+    // A connection has told what it has looked at once it is gone.
+    let close = async |host: Host| {
+        host.store.close().await;
+        drop(host);
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE $1 || '%'";
+        let gone =
+            async || other.query_one(sql, &[&schema.name]).await.expect("counted").get::<_, i64>(0) == 0;
+        eventually("its connections are gone", Duration::from_secs(10), gone).await;
+        let sql = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes \
+                   WHERE relname = 'records' AND schemaname = current_schema()";
+        other.query_one(sql, &[]).await.expect("counted").get::<_, i64>(0)
+    };
+    let a = host(&named("a"), "a").await;
+    turn(&a, "r", "t").await;
+    other.batch_execute("ALTER TABLE records SET (autovacuum_enabled = false)").await.expect("set");
+    let fill = "INSERT INTO records SELECT session, n, 7, 'message/r/' || n, 'message', false, 'sum', \
+                '{\"id\":\"m\",\"role\":\"user\",\"content\":\"x\"}' FROM sessions, generate_series(10, 30000) AS n";
+    other.batch_execute(fill).await.expect("written");
+    other.batch_execute("UPDATE sessions SET tip = 30000, fold = NULL").await.expect("written");
+    stop(&a, "folds anew").await;
+    let before = close(a).await;
+    assert!(before >= 29_991, "the folding is counted: {before}");
+
+    let b = host(&named("b"), "b").await;
+    let page = b.store.thread_messages(&b.tenant, &thread("t"), None, 100).await.expect("read");
+    assert_eq!((page.messages.len(), page.before), (100, Some(29_901)));
+    let stopped = || Record::SessionStopped(SessionStopped { reason: StopReason::User });
+    let append = AppendRecords {
+        tenant: Tenant::default(),
+        thread_id: thread("t"),
+        expected_tip: None,
+        barrier: None,
+        lease: None,
+        pin: None,
+        create: false,
+        records: (0..200).map(|n| NewRecord::new(format!("s{n}"), stopped())).collect(),
+    };
+    for added in [true, false] {
+        let appended = b.store.append_records(append.clone()).await.expect("answered");
+        assert!(appended.iter().all(|record| record.appended == added));
+    }
+    let read = close(b).await - before;
+    assert!((300..3_000).contains(&read), "{read} entries of indexes were read");
+}
+
 /// A deletion goes on only once a run has ended that a host of the version before has accepted in the middle of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_of_the_version_before_on_a_thread_that_is_deleted() {

@@ -3,6 +3,7 @@
 mod error;
 mod open;
 mod store;
+mod sync;
 
 pub use error::ObjectsError;
 pub use store::{Listed, Objects};

@@ -9,7 +9,7 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use super::ObjectsError;
+use super::{ObjectsError, sync};
 
 /// Object storage. Cheap to clone. Needs a Tokio runtime.
 #[derive(Debug, Clone)]
@@ -76,15 +76,13 @@ impl Objects {
         }
     }
 
-    /// Makes durable what was written before.
-    pub async fn sync(&self) -> Result<(), ObjectsError> {
+    /// Makes durable what was written under these keys before, by whomever.
+    pub async fn sync(&self, keys: Vec<String>) -> Result<(), ObjectsError> {
         let Some(local) = &self.local else { return Ok(()) };
         let directory = local.directory.clone();
         let (done, answer) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {
-            let synced = std::fs::File::open(&directory)
-                .and_then(|directory| rustix::fs::syncfs(&directory).map_err(Into::into));
-            let _ = done.send(synced);
+            let _ = done.send(sync::sync(&directory, &keys));
         });
         let fail = |message: String| ObjectsError::Failed { what: "write", key: String::new(), message };
         match answer.await {

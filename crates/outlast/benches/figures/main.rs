@@ -5,15 +5,16 @@
 
 mod agent;
 mod http;
+mod ledger;
 mod machine;
 mod postgres;
 mod process;
 mod report;
-mod sessions;
 mod store;
 mod sweep;
 mod terminal;
 mod translate;
+mod workspaces;
 
 fn main() {
     if agent::run_if_asked() {
@@ -30,8 +31,8 @@ fn main() {
         ("takeover", terminal::takeover),
         ("sweep", sweep::sweep),
         ("retention", sweep::retention),
-        ("ledger", sessions::ledger),
-        ("workspaces", sessions::workspaces),
+        ("ledger", ledger::ledger),
+        ("workspaces", workspaces::workspaces),
         ("memory", process::memory),
         ("http-latency", http::latency),
         ("http-replay", http::replay),
@@ -41,6 +42,7 @@ fn main() {
         ("http-memory", http::stalled_viewers),
         ("postgres-appends", postgres::appends),
         ("postgres-fence", postgres::fence),
+        ("postgres-ledger", ledger::postgres_ledger),
         ("postgres-takeover", postgres::takeover),
     ];
     for (name, measure) in figures {

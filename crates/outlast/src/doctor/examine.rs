@@ -9,7 +9,7 @@ use super::directory::{self, DirectoryFacts};
 use super::ending::{self, Facts};
 use super::place::Place;
 use super::trial::{self, Trials};
-use super::{agents, fence, machine, memory, store, survival};
+use super::{agents, fence, machine, memory, objects, store, survival};
 use crate::config::Config;
 use crate::{Environment, StoreChoice};
 
@@ -18,17 +18,20 @@ use crate::{Environment, StoreChoice};
 pub struct Subject<'a> {
     pub data_dir: &'a Path,
     pub store: &'a StoreChoice,
+    /// Where objects are; none: in the data directory.
+    pub objects: Option<&'a str>,
     pub config: &'a Config,
 }
 
 /// Looks at everything that runs need here, and at what they outlive. Makes no data directory, and nothing in one of
 /// another user.
 pub async fn examine(subject: Subject<'_>, ports: &Ports) -> Vec<Check> {
-    let Subject { data_dir, store, config } = subject;
+    let Subject { data_dir, store, objects, config } = subject;
     let place = Place::of_this_process();
     let facts = DirectoryFacts::of(data_dir);
     let embedded = *store == StoreChoice::Embedded;
     let mut checks = vec![directory::judge(&facts, embedded), store::check(store, &facts, ports).await];
+    checks.push(objects::check(objects, embedded, &facts, ports).await);
     let trials = trials(&facts, config, ports).await;
     checks.push(fence::shim(&trials));
     checks.push(fence::fence(config.sandbox.fence, &trials));

@@ -10,6 +10,7 @@ mod examine;
 mod fence;
 mod machine;
 mod memory;
+mod objects;
 mod place;
 mod service;
 mod store;

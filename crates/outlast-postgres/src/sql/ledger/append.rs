@@ -70,7 +70,10 @@ async fn facts(tx: &Tx<'_>, session: &Session, append: &AppendRecords) -> Tried<
     let ids: Vec<&str> = append.records.iter().map(|new| new.id.as_str()).collect();
     let rows = tx
         .all(
-            "SELECT record_id, seq, sum FROM records WHERE session = $1 AND record_id = ANY ($2)",
+            // Each by its id, as a query of its own: all at once might be answered by a look at the whole ledger.
+            "SELECT asked.id, r.seq, r.sum FROM unnest($2::text[]) AS asked (id) CROSS JOIN LATERAL (\
+                SELECT seq, sum FROM records WHERE session = $1 AND record_id = asked.id LIMIT 1\
+             ) AS r",
             &[&session.key, &ids],
         )
         .await?;

@@ -32,7 +32,7 @@ pub(super) struct Work {
     /// Bytes of one file at most.
     pub(super) max_bytes: u64,
     /// Chunks that are stored for certain.
-    pub(super) stored: HashSet<Digest>,
+    pub(super) stored: Arc<HashSet<Digest>>,
     pub(super) stop: Stop,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use outlast_core::WorkspaceRef;
@@ -80,6 +81,7 @@ impl Workspaces {
         base: HashSet<Digest>,
         stop: Stop,
     ) -> Result<(WorkspaceRef, Manifest), SnapshotError> {
+        let base = Arc::new(base);
         let asked = run.prepared.known.iter().flatten().flatten().filter(|chunk| !base.contains(chunk));
         let known = look_up(&self.objects, asked.copied().collect()).await?;
         run.forget_lost(&known);
@@ -89,7 +91,7 @@ impl Workspaces {
                 root: run.prepared.root.clone(),
                 files: run.to_read(),
                 max_bytes: run.options.max_bytes,
-                stored: base,
+                stored: base.clone(),
                 stop,
             },
             run.threads,
@@ -116,7 +118,8 @@ impl Workspaces {
             return Ok((reference, manifest));
         }
         // Also what was found may have been written a moment ago by somebody who has not come to this yet.
-        self.objects.sync().await?;
+        let doubtful: HashSet<Digest> = manifest.chunks().filter(|chunk| !base.contains(chunk)).collect();
+        self.objects.sync(doubtful.into_iter().map(|chunk| Object::chunk(chunk).key()).collect()).await?;
         if !there {
             let body = Bytes::from(compressed(&pool, bytes).await?);
             run.uploaded.objects += 1;

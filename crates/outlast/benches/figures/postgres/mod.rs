@@ -7,4 +7,5 @@ mod takeover;
 
 pub use appends::appends;
 pub use fence::fence;
+pub use place::Schema;
 pub use takeover::takeover;

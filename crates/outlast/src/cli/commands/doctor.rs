@@ -11,7 +11,13 @@ use crate::cli::render::printable;
 use crate::doctor::{Check, Level, Subject, examine};
 
 pub async fn doctor(context: &Context) -> Result<u8, Failure> {
-    let subject = Subject { data_dir: &context.data_dir, store: context.store(), config: &context.config };
+    let objects = context.objects();
+    let subject = Subject {
+        data_dir: &context.data_dir,
+        store: context.store(),
+        objects: objects.as_deref(),
+        config: &context.config,
+    };
     let checks = examine(subject, &Ports::system()).await;
     let mut out = std::io::stdout().lock();
     let written = if context.json {

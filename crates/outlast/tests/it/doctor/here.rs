@@ -26,11 +26,11 @@ fn a_place_where_runs_work() {
     private(&bench);
     let finished = bench.outlast(["doctor", "--json"]);
     let report = Report::of(&finished);
-    let start = ["data_directory", "store", "shim", "fence", "isolation", "machine"];
+    let start = ["data_directory", "store", "objects", "shim", "fence", "isolation", "machine"];
     assert_eq!(report.names()[..start.len()], start);
     assert!(report.names().ends_with(&["service", "container", "memory"]), "{:?}", report.names());
     assert!(report.check("store").1.starts_with("SQLite, tables of version "), "{:?}", report.check("store"));
-    for check in ["store", "shim", "machine"] {
+    for check in ["store", "objects", "shim", "machine"] {
         assert_eq!(report.check(check).0, "ok", "{:?}", report.check(check));
     }
     assert_eq!(report.check("isolation").0, "warning", "never said to separate");
@@ -146,7 +146,7 @@ fn a_data_directory_that_cannot_be_one() {
     let finished = bench.outlast(["doctor", "--json", "--data-dir", "file/below"]);
     let report = Report::of(&finished);
     assert_eq!(report.check("data_directory").0, "problem");
-    for check in ["store", "shim", "fence"] {
+    for check in ["store", "objects", "shim", "fence"] {
         let (level, finding, _) = report.check(check);
         assert_eq!(level, "warning");
         assert!(finding.starts_with("could not tell: "), "{finding}");
@@ -160,10 +160,35 @@ fn what_is_not_there_yet_is_not_made() {
     let report = Report::of(&finished);
     assert!(report.check("data_directory").1.contains("the first run makes it"), "{}", finished.stdout);
     assert_eq!(report.check("shim").0, "ok", "{}", finished.stdout);
-    for check in ["store", "machine"] {
+    for check in ["store", "objects", "machine"] {
         assert!(report.check(check).1.contains("the first run"), "{:?}", report.check(check));
     }
     assert!(!bench.path().join("new").exists());
+}
+
+#[test]
+fn object_storage_is_tried_out() {
+    let bench = Bench::new();
+    fs::write(bench.path().join("file"), "").expect("file");
+    fs::create_dir(bench.path().join("made")).expect("directory");
+    for (place, level, says) in [
+        ("made", "ok", "made; written, read and deleted an object"),
+        ("not-made", "ok", "not-made; the first run makes it"),
+        ("file", "problem", "file is no directory"),
+        ("ftp://somewhere", "problem", "name a directory, or a bucket"),
+        ("s3://", "problem", "s3://"),
+    ] {
+        let mut command = bench.command(["doctor", "--json"]);
+        command.env("OUTLAST_OBJECTS", place);
+        let finished = crate::support::Proc::new(command.spawn().expect("spawn")).finish();
+        let report = Report::of(&finished);
+        let (found, finding, _) = report.check("objects");
+        assert_eq!(found, level, "{place}: {finding}");
+        assert!(finding.contains(says), "{place}: {finding}");
+        assert_eq!(finished.code(), i32::from(level == "problem"), "{place}: {}", finished.stdout);
+    }
+    assert_eq!(names(&bench.path().join("made")), [""; 0], "nothing is left");
+    assert!(!bench.path().join("not-made").exists());
 }
 
 #[test]

@@ -99,6 +99,25 @@ fn of_s3() {
     assert!(aside["quarantined"].as_u64().is_some_and(|count| count >= 2), "{aside}");
 }
 
+#[test]
+fn that_doctor_tries_out() {
+    let Some(bucket) = Bucket::start() else { return };
+    let bench = Bench::new();
+    for (place, level, says) in [
+        ("s3://bucket/of/tests", "ok", "written, read and deleted an object"),
+        ("s3://no-such-bucket/of/tests", "problem", "NoSuchBucket"),
+    ] {
+        let mut command = bucket.command(&bench, &["doctor", "--json"]);
+        command.env("OUTLAST_OBJECTS", place);
+        let told = Proc::new(command.spawn().expect("spawn")).finish().stdout;
+        let checks: serde_json::Value = serde_json::from_str(&told).expect("json");
+        let check = checks.as_array().expect("list").iter().find(|check| check["check"] == "objects");
+        let check = check.expect("a check of object storage");
+        assert_eq!(check["level"], level, "{check}");
+        assert!(check["finding"].as_str().is_some_and(|finding| finding.contains(says)), "{check}");
+    }
+}
+
 /// Storage that is away is waited for: the agent works on, and everything is there in the end.
 #[test]
 fn that_are_away_for_a_while() {
