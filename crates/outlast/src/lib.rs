@@ -26,6 +26,8 @@
 //! [`run_shim_if_asked`].
 
 pub mod config;
+#[cfg(feature = "cli")]
+mod count;
 pub mod demo;
 #[cfg(feature = "cli")]
 mod doctor;

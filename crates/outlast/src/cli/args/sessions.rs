@@ -47,6 +47,7 @@ pub enum SessionCommand {
         thread: Option<String>,
     },
     /// Delete bodies to which nothing points, of one session or of all
+    #[command(override_usage = "outlast session gc [OPTIONS] <THREAD|--all>")]
     Gc {
         /// The thread, or the id of its session
         #[arg(required_unless_present = "all", conflicts_with = "all")]
@@ -95,6 +96,7 @@ pub enum WorkspaceCommand {
     ///
     /// What is in the way is put aside, never deleted. Without a sandbox on this machine, the thread's next run begins with the
     /// snapshot.
+    #[command(override_usage = "outlast workspace restore [OPTIONS] <THREAD> <REF|--run <RUN>|--seq <N>>")]
     Restore(RestoreArgs),
     /// List the snapshots of a thread's workspace
     Ls {

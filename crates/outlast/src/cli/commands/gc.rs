@@ -11,6 +11,7 @@ use crate::cli::failure::{FAILED, Failure};
 use crate::cli::render::printable_text;
 use crate::cli::say::{print_line, tell};
 use crate::config::RetentionConfig;
+use crate::count::count;
 
 /// What each part has done.
 struct Done {
@@ -36,13 +37,16 @@ pub async fn gc(context: &Context, dry_run: bool) -> Result<u8, Failure> {
         print_line!("{value}");
         return Ok(if failed { FAILED } else { 0 });
     }
-    let verb = if dry_run { "would go" } else { "are gone" };
-    tell!("outlast: {} events of {} ended runs {verb}", retained.events, retained.logs);
+    let verb = if dry_run { "would be deleted" } else { "deleted" };
+    tell!("outlast: {verb}: {} of {}", count(retained.events, "event"), count(retained.logs, "ended run"));
     if retained.sessions > 0 {
-        tell!("outlast: {} threads {verb}, in which nothing has happened for long", retained.sessions);
+        tell!(
+            "outlast: {verb}: {} in which nothing has happened for long",
+            count(retained.sessions, "thread")
+        );
     }
     let bodies: u64 = sessions.sessions.iter().map(|session| session.result.deleted).sum();
-    tell!("outlast: {bodies} bodies to which nothing points {verb}");
+    tell!("outlast: {verb}: {} to which nothing points", count(bodies, "body"));
     match &workspaces {
         Ok(report) => super::workspace::tell_collected(report, dry_run),
         Err(error) => tell!("outlast: {}", printable_text(error)),

@@ -9,7 +9,9 @@ use outlast_core::ledger::Trigger;
 use outlast_core::{ErrorCode, RunId, ThreadId, WorkspaceRef};
 use outlast_runtime::Host;
 use outlast_session::upkeep::{CollectWorkspacesError, WorkspaceGcOptions};
-use outlast_session::workspace::{GcReport, Progress, RestoreMode, RestoreOptions};
+use outlast_session::workspace::{
+    GcReport, Progress, RestoreError, RestoreMode, RestoreOptions, WorkspaceReadError,
+};
 use outlast_session::{CheckpointError, RestoreWorkspaceError, Sessions, WorkspaceScanError};
 use outlast_store::{Clock, Entropy, LeaseError, SystemClock, SystemEntropy};
 use serde_json::json;
@@ -21,6 +23,7 @@ use crate::cli::failure::{FAILED, Failure};
 use crate::cli::render::{printable, printable_text, write_table};
 use crate::cli::say::{print_line, tell};
 use crate::config::{SessionsConfig, show_duration};
+use crate::count::count;
 
 pub async fn workspace(context: &Context, command: WorkspaceCommand) -> Result<u8, Failure> {
     let local = context.open().await?;
@@ -102,15 +105,15 @@ async fn checkpoint(
     }
     print_line!("{}", snapshot.reference);
     tell!(
-        "outlast: {} files, {}; {} objects stored ({}); {}",
-        snapshot.files,
+        "outlast: {}, {}; {} stored ({}); {}",
+        count(snapshot.files, "file"),
         bytes(snapshot.bytes),
-        snapshot.uploaded_objects,
+        count(snapshot.uploaded_objects, "object"),
         bytes(snapshot.uploaded_bytes),
         made.consistency.as_str()
     );
     if snapshot.excluded > 0 {
-        tell!("outlast: {} entries were left out by patterns", snapshot.excluded);
+        tell!("outlast: left out by patterns: {}", count(snapshot.excluded, "entry"));
     }
     for skipped in snapshot.skipped.iter().take(20) {
         let why = serde_json::to_value(&skipped.reason).unwrap_or_default();
@@ -155,10 +158,12 @@ async fn restore(context: &Context, host: &Host, args: RestoreArgs) -> Result<u8
         RestoreModeArg::Exact => RestoreMode::Exact,
         RestoreModeArg::Overlay => RestoreMode::Overlay,
     };
-    let unavailable = |error: &dyn std::fmt::Display| Failure::new(ErrorCode::SnapshotUnavailable, error);
+    let not_restored = |error| match error {
+        RestoreError::Read(error) => unreadable(&reference, error),
+        error => Failure::new(ErrorCode::SnapshotUnavailable, error),
+    };
     if let Some(into) = &args.into {
-        let restored =
-            sessions.restore_to(&reference, into, &options).await.map_err(|error| unavailable(&error))?;
+        let restored = sessions.restore_to(&reference, into, &options).await.map_err(not_restored)?;
         return tell_restored(context, &restored, into);
     }
     let session = find(host, &sessions, &args.thread).await?;
@@ -180,14 +185,15 @@ async fn restore(context: &Context, host: &Host, args: RestoreArgs) -> Result<u8
                 .restore_workspace(host.tenant(), thread_id, &reference, &path, &options, record)
                 .await
                 .map_err(|error| match error {
-                    RestoreWorkspaceError::Restore(error) => unavailable(&error),
+                    RestoreWorkspaceError::Restore(error) => not_restored(error),
                     RestoreWorkspaceError::Records(error) => records(error),
                 })?;
             tell_restored(context, &restored, &path)
         }
         None => {
             // It must be there: the next run depends on it.
-            sessions.workspaces().manifest(&reference).await.map_err(|error| unavailable(&error))?;
+            let manifest = sessions.workspaces().manifest(&reference).await;
+            manifest.map_err(|error| unreadable(&reference, error))?;
             sessions.choose_workspace(host.tenant(), thread_id, &reference, record).await.map_err(records)?;
             if context.json {
                 print_line!("{}", json!({"ref": reference, "threadId": thread_id, "next": true}));
@@ -199,6 +205,19 @@ async fn restore(context: &Context, host: &Host, args: RestoreArgs) -> Result<u8
             Ok(0)
         }
     }
+}
+
+/// What to say of a snapshot that cannot be read.
+fn unreadable(reference: &WorkspaceRef, error: WorkspaceReadError) -> Failure {
+    let name = reference.to_string();
+    let digest = name.rsplit(':').next().unwrap_or_default();
+    let message = match &error {
+        WorkspaceReadError::Missing { key } if key.ends_with(digest) => {
+            format!("there is no snapshot {name}; `outlast workspace ls THREAD` lists those of a thread")
+        }
+        error => error.to_string(),
+    };
+    Failure::new(ErrorCode::SnapshotUnavailable, message)
 }
 
 /// The snapshot that is meant.
@@ -240,7 +259,7 @@ fn tell_restored(
     if restored.unchanged {
         tell!("outlast: {into} is that already");
     } else {
-        tell!("outlast: {} files, {}, restored to {into}", restored.files, bytes(restored.bytes));
+        tell!("outlast: {}, {}, restored to {into}", count(restored.files, "file"), bytes(restored.bytes));
     }
     if let Some(aside) = &restored.aside {
         tell!("outlast: what was in the way is in {}", printable(&aside.to_string_lossy()));
@@ -282,11 +301,8 @@ async fn show(context: &Context, host: &Host, reference: &str) -> Result<u8, Fai
     let reference: WorkspaceRef =
         reference.parse().map_err(|error| Failure::usage(format!("{reference:?}: {error}")))?;
     let sessions = host.sessions().await?;
-    let manifest = sessions
-        .workspaces()
-        .manifest(&reference)
-        .await
-        .map_err(|error| Failure::new(ErrorCode::SnapshotUnavailable, error))?;
+    let manifest = sessions.workspaces().manifest(&reference).await;
+    let manifest = manifest.map_err(|error| unreadable(&reference, error))?;
     let mut out = std::io::stdout().lock();
     let written = if context.json {
         use std::io::Write;
@@ -316,10 +332,10 @@ fn entries(
     }
     let summary = manifest.summary();
     tell!(
-        "outlast: {} files, {} directories, {} links, {}",
-        summary.files,
-        summary.directories,
-        summary.symlinks,
+        "outlast: {}, {}, {}, {}",
+        count(summary.files, "file"),
+        count(summary.directories, "directory"),
+        count(summary.symlinks, "link"),
         bytes(summary.bytes)
     );
     Ok(())
@@ -355,17 +371,17 @@ async fn gc(context: &Context, host: &Host, options: &WorkspaceGcOptions) -> Res
 /// What a collection of snapshots has done.
 pub fn tell_collected(report: &GcReport, dry_run: bool) {
     let (aside, gone) =
-        if dry_run { ("would be put aside", "would go") } else { ("were put aside", "are gone") };
+        if dry_run { ("would be put aside", "would be deleted") } else { ("put aside", "deleted") };
     tell!(
-        "outlast: {} snapshots are in use; {} objects ({}) {aside}, {} ({}) {gone}",
-        report.live_refs,
-        report.quarantined,
+        "outlast: {} in use; {} ({}) {aside}, {} ({}) {gone}",
+        count(report.live_refs, "snapshot"),
+        count(report.quarantined, "object"),
         bytes(report.quarantined_bytes),
         report.deleted,
         bytes(report.deleted_bytes)
     );
     if report.foreign > 0 {
-        tell!("outlast: {} objects are not understood and were left alone", report.foreign);
+        tell!("outlast: not understood, and left alone: {}", count(report.foreign, "object"));
     }
     for key in &report.missing {
         tell!("outlast: missing: {}", printable_text(key));

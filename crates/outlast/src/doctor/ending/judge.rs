@@ -8,6 +8,7 @@ use outlast_runtime::{Orphan, OrphanState};
 use super::super::check::Check;
 use super::Facts;
 use crate::config::{ReapConfig, show_duration};
+use crate::count::count;
 
 /// How far clocks may be apart before anybody is bothered with it, in milliseconds.
 const APART: u64 = 5_000;
@@ -25,15 +26,6 @@ pub fn judge(facts: &Facts, reap: &ReapConfig) -> Vec<Check> {
     ];
     checks.extend(facts.orphans.as_ref().map(orphans));
     checks
-}
-
-/// `1 run`, `2 runs`.
-fn count(n: u64, one: &str) -> String {
-    let plural = match one.strip_suffix('x') {
-        Some(_) => format!("{one}es"),
-        None => format!("{one}s"),
-    };
-    if n == 1 { format!("1 {one}") } else { format!("{n} {plural}") }
 }
 
 fn millis(time: u64) -> String {

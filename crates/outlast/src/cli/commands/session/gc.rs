@@ -12,6 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::{FAILED, Failure};
 use crate::cli::render::{printable, printable_text};
 use crate::cli::say::{print_line, tell};
+use crate::count::count;
 
 pub async fn collect(context: &Context, host: &Host, name: &str, options: &GcOptions) -> Result<u8, Failure> {
     let sessions = host.sessions().await?;
@@ -48,10 +49,10 @@ fn tell_collected(context: &Context, session: &SessionHead, result: &GcResult) {
     for key in &result.deleted_keys {
         print_line!("{}", printable(key));
     }
-    let verb = if result.dry_run { "would go" } else { "are gone" };
+    let verb = if result.dry_run { "would be deleted" } else { "deleted" };
     tell!(
-        "outlast: {} bodies {verb}; of {}, {} are in use and {} are left alone",
-        result.deleted,
+        "outlast: {} {verb}; of {}, {} in use, {} left alone",
+        count(result.deleted, "body"),
         result.scanned,
         result.referenced,
         result.kept
@@ -67,20 +68,20 @@ pub async fn collect_all(context: &Context, host: &Host, gc: GcOptions) -> Resul
     if context.json {
         print_line!("{}", json!(result.sessions));
     } else {
-        let verb = if dry_run { "would go" } else { "are gone" };
+        let verb = if dry_run { "would be deleted" } else { "deleted" };
         for session in &result.sessions {
             let thread = printable(session.thread_id.as_str());
             match (&session.held_by, &session.error) {
                 (Some(owner), _) => tell!("outlast: {thread}: held by {owner}"),
                 (_, Some(error)) => tell!("outlast: {thread}: {}", printable_text(error)),
                 _ if session.result.deleted > 0 => {
-                    tell!("outlast: {thread}: {} bodies {verb}", session.result.deleted);
+                    tell!("outlast: {thread}: {} {verb}", count(session.result.deleted, "body"));
                 }
                 _ => {}
             }
         }
         let deleted: u64 = result.sessions.iter().map(|session| session.result.deleted).sum();
-        tell!("outlast: {} sessions looked at; {deleted} bodies {verb}", result.looked_at);
+        tell!("outlast: {} looked at; {} {verb}", count(result.looked_at, "session"), count(deleted, "body"));
     }
     if let Some(error) = &result.error {
         tell!("outlast: {}", printable_text(error));

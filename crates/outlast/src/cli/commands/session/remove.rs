@@ -13,6 +13,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::{FAILED, Failure};
 use crate::cli::render::printable;
 use crate::cli::say::{print_line, tell};
+use crate::count::count;
 
 pub async fn remove(context: &Context, host: &Host, name: &str, yes: bool) -> Result<u8, Failure> {
     let sessions = host.sessions().await?;
@@ -49,11 +50,12 @@ pub async fn remove(context: &Context, host: &Host, name: &str, yes: bool) -> Re
         print_line!("{value}");
     } else {
         tell!(
-            "outlast: thread {} is gone: {} runs, {} rows, {} objects, {sandboxes} sandboxes",
+            "outlast: thread {} is gone: {}, {}, {}, {}",
             printable(thread.as_str()),
-            deleted.runs,
-            deleted.rows,
-            deleted.objects
+            count(deleted.runs, "run"),
+            count(deleted.rows, "row"),
+            count(deleted.objects, "object"),
+            count(sandboxes, "sandbox")
         );
     }
     Ok(0)
@@ -86,14 +88,14 @@ fn confirmed(session: &SessionHead) -> Result<bool, Failure> {
     let thread = printable(session.thread_id.as_str());
     if !std::io::stdin().is_terminal() {
         return Err(Failure::usage(format!(
-            "thread {thread} would be deleted for ever, with {} records: say --yes",
-            session.tip
+            "thread {thread} would be deleted for ever, with {}: say --yes",
+            count(session.tip, "record")
         )));
     }
     let _ = write!(
         std::io::stderr(),
-        "Delete thread {thread} for ever, with its runs, messages and sandbox ({} records)? [y/N] ",
-        session.tip
+        "Delete thread {thread} for ever, with its runs, messages and sandbox ({})? [y/N] ",
+        count(session.tip, "record")
     );
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

@@ -15,6 +15,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::Failure;
 use crate::cli::render::printable;
 use crate::cli::say::{print_line, tell};
+use crate::count::count;
 
 pub async fn export(
     context: &Context,
@@ -36,7 +37,7 @@ pub async fn export(
         let mut out = BufWriter::new(std::io::stdout());
         let done = sessions.export(&session, &options, &mut out).await.map_err(fail)?;
         out.flush()?;
-        tell!("outlast: exported {} records, {} bytes", done.records, done.bytes);
+        tell!("outlast: exported {}, {} bytes", count(done.records, "record"), done.bytes);
         return Ok(0);
     }
     // Beside the file and then in its place, so that one of before is lost to nothing that fails.
@@ -67,7 +68,12 @@ pub async fn export(
         value["file"] = json!(output);
         print_line!("{value}");
     } else {
-        tell!("outlast: exported {} records, {} bytes, to {}", done.records, done.bytes, output.display());
+        tell!(
+            "outlast: exported {}, {} bytes, to {}",
+            count(done.records, "record"),
+            done.bytes,
+            output.display()
+        );
         if done.incomplete > 0 {
             tell!("outlast: of {} of them, the body is missing", done.incomplete);
         }
@@ -109,15 +115,15 @@ pub async fn import(
         print_line!("{}", json!(done));
     } else {
         tell!(
-            "outlast: thread {}: {} records added, {} were there",
+            "outlast: thread {}: {} added, {} known",
             printable(done.thread_id.as_str()),
-            done.added,
+            count(done.added, "record"),
             done.known
         );
         if done.without_snapshot > 0 {
             tell!(
-                "outlast: {} records name snapshots that are not in this object storage, and were left out",
-                done.without_snapshot
+                "outlast: left out, since this object storage does not have their snapshots: {}",
+                count(done.without_snapshot, "record")
             );
         }
     }
