@@ -1,5 +1,7 @@
 //! May these records be added?
 
+use std::collections::BTreeMap;
+
 use crate::OwnerId;
 use crate::ledger::SessionId;
 
@@ -70,7 +72,7 @@ pub struct RecordsAsk<'a> {
 pub enum RecordDecision {
     /// It is added.
     Add,
-    /// It was added before, with this number.
+    /// It was added before, with this number; or is, earlier in the same append.
     Added(u64),
 }
 
@@ -125,7 +127,7 @@ pub enum RecordsRefusal {
 }
 
 impl RecordsFacts {
-    /// Decides, for all of them together: one refusal refuses all.
+    /// Decides, for all of them together: one refusal refuses all. Those that are added are numbered from the tip on.
     pub fn append(
         &self,
         ask: &RecordsAsk<'_>,
@@ -136,12 +138,17 @@ impl RecordsFacts {
         }
         // What was added was added, whoever holds what since: an answer that was lost is given again.
         let mut decisions = Vec::with_capacity(ask.records.len());
+        let mut new: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
         for ((id, sum), existing) in ask.records.iter().zip(&self.existing) {
-            decisions.push(match existing {
-                None => RecordDecision::Add,
-                Some((seq, known)) if known == sum => RecordDecision::Added(*seq),
+            let existing = existing.as_ref().map(|(seq, sum)| (*seq, sum.as_str()));
+            decisions.push(match existing.or_else(|| new.get(id).copied()) {
+                None => {
+                    new.insert(id, (self.tip + 1 + new.len() as u64, sum));
+                    RecordDecision::Add
+                }
+                Some((seq, known)) if known == *sum => RecordDecision::Added(seq),
                 Some((seq, _)) => {
-                    return Err(RecordsRefusal::IdempotencyCollision { id: (*id).to_owned(), seq: *seq });
+                    return Err(RecordsRefusal::IdempotencyCollision { id: (*id).to_owned(), seq });
                 }
             });
         }

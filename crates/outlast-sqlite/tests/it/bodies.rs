@@ -3,9 +3,9 @@
 use outlast_core::ledger::{Pointer, SessionId};
 use outlast_core::transcript::{Message, Role};
 use outlast_core::{RunId, ThreadId};
-use outlast_store::{Append, NewMessage, Offloaded, RecordsError, StoreError};
+use outlast_store::{Append, NewMessage, Offloaded};
 
-use super::support::{append_of, checkpoint, completion, host, ledger, records};
+use super::support::{append_of, completion, host, ledger};
 
 fn message(text: &str, body: Option<&Pointer>) -> NewMessage {
     let message = NewMessage::new(2, Message::text("m", Role::Tool, text));
@@ -35,18 +35,4 @@ async fn a_message_that_grows_and_shrinks() {
     host.store.finish(completion(&token, 6)).await.unwrap();
     let (_, found) = ledger(&host, "t").await;
     assert_eq!((found[1].pointer.as_ref(), found[1].sum.as_str()), (Some(&one), "sum of 5"));
-}
-
-/// One id names one record, also within one append.
-#[tokio::test]
-async fn two_records_of_one_id() {
-    let dir = tempfile::tempdir().unwrap();
-    let host = host(dir.path(), "here");
-    let both = records(&host, "t", vec![checkpoint("c"), checkpoint("d"), checkpoint("c")]);
-    match host.store.append_records(both).await {
-        Err(RecordsError::Store(StoreError::Unusable { message })) => assert!(message.contains("same id")),
-        other => panic!("{other:?}"),
-    }
-    host.store.append_records(records(&host, "t", vec![checkpoint("c")])).await.unwrap();
-    assert_eq!(ledger(&host, "t").await.0.tip, 1);
 }

@@ -1,7 +1,5 @@
 //! Adding records that belong to no run's beginning or end.
 
-use std::collections::BTreeSet;
-
 use outlast_core::decide::{RecordDecision, RecordsAsk, RecordsFacts, RecordsRefusal, SessionState};
 use outlast_core::ledger::{Kind, SessionId};
 use outlast_store::{AppendRecords, NewRecord, RecordAppended, RecordsError, SessionName};
@@ -12,7 +10,7 @@ use super::entries::Entries;
 use super::session::Session;
 use super::settle::settle;
 use super::{leases, pins};
-use crate::failure::{Failure, Tried, defect};
+use crate::failure::{Failure, Tried};
 use crate::sql::context::{Tx, View, uint};
 
 /// See [`outlast_store::Ledger::append_records`].
@@ -21,10 +19,6 @@ pub(crate) fn append_records(
     request: &AppendRecords,
 ) -> Tried<Result<Vec<RecordAppended>, RecordsError>> {
     let AppendRecords { tenant, thread_id, .. } = request;
-    let ids: BTreeSet<&str> = request.records.iter().map(|new| new.id.as_str()).collect();
-    if ids.len() < request.records.len() {
-        return Ok(Err(RecordsError::Store(defect("two records of one append have the same id"))));
-    }
     let session = Session::of_thread(tx, tenant, thread_id)?;
     // A refusal leaves what this has added: it was due whatever becomes of the request.
     let session = settle(tx, session, tenant, thread_id)?;

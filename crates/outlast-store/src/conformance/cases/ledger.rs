@@ -145,6 +145,20 @@ pub async fn the_same_record_again(world: World) {
         assert_eq!(seq, taken);
     }
     assert_eq!(head(&b, "t").await, before);
+    // The same within one append.
+    let twice = |other| vec![checkpoint("c4", 4), checkpoint("c5", 5), checkpoint("c4", other)];
+    let refused = a.store.append_records(records(&a, "t", twice(9))).await;
+    assert!(
+        matches!(&refused, Err(RecordsError::Refused(RecordsRefusal::IdempotencyCollision { id, .. })) if id == "c4"),
+        "{refused:?}"
+    );
+    assert_eq!(head(&b, "t").await, before);
+    for appended in [true, false] {
+        let answer = a.store.append_records(records(&a, "t", twice(4))).await.expect("answered");
+        let expected = [(7, appended), (8, appended), (7, false)];
+        assert_eq!(answer, expected.map(|(seq, appended)| RecordAppended { seq, appended }));
+    }
+    assert_eq!(head(&b, "t").await.tip, 8);
     // A run's own records cannot be written a second time either.
     let own = read(&a, &before.session_id).await[0].decode();
     let Ok(Decoded::Known(record)) = own else { panic!("{own:?}") };
