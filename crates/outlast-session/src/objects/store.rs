@@ -161,7 +161,10 @@ fn listed(meta: &object_store::ObjectMeta) -> Listed {
 
 fn failed(what: &'static str, key: &str, error: object_store::Error) -> ObjectsError {
     match error {
-        object_store::Error::NotFound { .. } => ObjectsError::NotFound { key: key.to_owned() },
+        // To write or to list fails so where the bucket itself is not there.
+        object_store::Error::NotFound { .. } if matches!(what, "read" | "copy") => {
+            ObjectsError::NotFound { key: key.to_owned() }
+        }
         error => ObjectsError::Failed { what, key: key.to_owned(), message: chain(&error) },
     }
 }

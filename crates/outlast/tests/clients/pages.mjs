@@ -49,6 +49,8 @@ async function story(variant) {
   const watcher = await pages.open(thread, '/watch')
   open(run, 3)
   await shows(page, 'Grüße. I look at 日本 👋')
+  // One that is cut off before its first event does not come back.
+  await watcher.getByText('RUN_STARTED').waitFor()
   pages.proxy.cutAll('rst')
   open(run, 8)
   await shows(page, 'Two files,')
