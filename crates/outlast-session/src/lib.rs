@@ -9,6 +9,7 @@ pub mod collect;
 mod lease;
 mod lookup;
 pub mod objects;
+mod pages;
 mod records;
 mod sessions;
 pub mod transfer;

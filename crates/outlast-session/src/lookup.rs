@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use outlast_core::decide::SessionState;
 use outlast_core::ledger::{Consistency, Decoded, Kind, Record, SessionId, Trigger, WorkspaceCheckpointed};
 use outlast_core::{RunId, WorkspaceRef};
-use outlast_store::{ListSessions, ReadRecords, StoredRecord};
+use outlast_store::{ListSessions, ReadRecords, StoreError, StoredRecord};
 use serde::Serialize;
 
 use crate::Sessions;
@@ -58,23 +58,15 @@ impl Sessions {
 
     /// Every session whose snapshots are kept: all that are not deleted.
     pub async fn retained_sessions(&self) -> Result<Vec<SessionId>, WorkspaceScanError> {
-        let mut found: Vec<SessionId> = Vec::new();
-        loop {
-            let query = ListSessions {
-                states: vec![SessionState::Active, SessionState::Deleting],
-                after: found.last().cloned(),
-                limit: 1000,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await.map_err(|error| WorkspaceScanError {
-                session_id: String::new(),
-                cause: error.to_string(),
-            })?;
-            if page.is_empty() {
-                return Ok(found);
-            }
+        let states = vec![SessionState::Active, SessionState::Deleting];
+        let mut pages = self.pages(ListSessions { states, ..ListSessions::default() });
+        let failed =
+            |error: StoreError| WorkspaceScanError { session_id: String::new(), cause: error.to_string() };
+        let mut found = Vec::new();
+        while let Some(page) = pages.next().await.map_err(failed)? {
             found.extend(page.into_iter().map(|session| session.session_id));
         }
+        Ok(found)
     }
 
     /// The snapshot that the record with this number tells of; none where it tells of none.

@@ -144,24 +144,17 @@ impl Sessions {
             result.error = Some(error.to_string());
             return result;
         }
-        let mut after = None;
+        let (tenant, states) = (options.tenant.clone(), vec![SessionState::Active]);
+        let mut pages = self.pages(ListSessions { tenant, states, ..ListSessions::default() });
         loop {
-            let query = ListSessions {
-                tenant: options.tenant.clone(),
-                states: vec![SessionState::Active],
-                after: after.take(),
-                limit: 100,
-                ..ListSessions::default()
-            };
-            let page = match self.store.list_sessions(&query).await {
-                Ok(page) => page,
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => break,
                 Err(error) => {
                     result.error = Some(error.to_string());
                     return result;
                 }
             };
-            let Some(last) = page.last() else { break };
-            after = Some(last.session_id.clone());
             for session in page {
                 if !wanted() {
                     return result;

@@ -88,19 +88,8 @@ impl Sessions {
         wanted: StillWanted<'_>,
     ) -> Result<DeletedIdle, DeleteSessionError> {
         let mut done = DeletedIdle::default();
-        let mut after = None;
-        loop {
-            let query = ListSessions {
-                tenant: Some(tenant.clone()),
-                states: vec![SessionState::Active],
-                idle_for: Some(idle_for),
-                after: after.take(),
-                limit: 100,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await?;
-            let Some(last) = page.last() else { return Ok(done) };
-            after = Some(last.session_id.clone());
+        let mut pages = self.pages(idle(tenant, idle_for));
+        while let Some(page) = pages.next().await? {
             for session in page {
                 if !wanted() {
                     return Ok(DeletedIdle { more: true, ..done });
@@ -114,25 +103,17 @@ impl Sessions {
                 }
             }
         }
+        Ok(done)
     }
 
     /// How many sessions [`Sessions::delete_idle`] would delete.
     pub async fn count_idle(&self, tenant: &Tenant, idle_for: Duration) -> Result<u64, StoreError> {
-        let (mut count, mut after) = (0, None);
-        loop {
-            let query = ListSessions {
-                tenant: Some(tenant.clone()),
-                states: vec![SessionState::Active],
-                idle_for: Some(idle_for),
-                after: after.take(),
-                limit: 1000,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await?;
-            let Some(last) = page.last() else { return Ok(count) };
-            after = Some(last.session_id.clone());
+        let mut count = 0;
+        let mut pages = self.pages(idle(tenant, idle_for));
+        while let Some(page) = pages.next().await? {
             count += page.len() as u64;
         }
+        Ok(count)
     }
 
     /// Goes on with a session that is being deleted, or looks once more for objects of one that was.
@@ -191,5 +172,15 @@ impl Sessions {
         self.store.end_delete(&id).await?;
         fail::point("delete.ended");
         Ok(deleted)
+    }
+}
+
+/// Sessions in which nothing has happened for so long.
+fn idle(tenant: &Tenant, idle_for: Duration) -> ListSessions {
+    ListSessions {
+        tenant: Some(tenant.clone()),
+        states: vec![SessionState::Active],
+        idle_for: Some(idle_for),
+        ..ListSessions::default()
     }
 }

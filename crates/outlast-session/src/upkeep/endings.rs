@@ -10,8 +10,9 @@ use outlast_store::{LeaseError, ListSessions, SessionHead, StoreError};
 use super::{DeleteSessionError, DeletedSession, UpkeepOptions, UpkeepResult};
 use crate::Sessions;
 
-/// How long after a deletion its objects are looked for once more: whoever was about to put one has put it by then.
-const SECOND_LOOK: Duration = Duration::from_secs(3600);
+/// How long after a deletion its objects are looked for again: whoever was about to put one has put it by then, also one that
+/// was frozen meanwhile, for days.
+const LOOKS: [Duration; 2] = [Duration::from_secs(3600), Duration::from_secs(7 * 24 * 3600)];
 
 impl Sessions {
     /// Records the end of the activity of sessions in which no run lives and of which no sandbox is left. That is known of
@@ -21,19 +22,13 @@ impl Sessions {
         options: &UpkeepOptions,
         result: &mut UpkeepResult,
     ) -> Result<(), StoreError> {
-        let mut after = None;
-        loop {
-            let query = ListSessions {
-                tenant: options.tenant.clone(),
-                states: vec![SessionState::Active],
-                idle_for: Some(Duration::ZERO),
-                after: after.take(),
-                limit: 100,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.session_id.clone());
+        let mut pages = self.pages(ListSessions {
+            tenant: options.tenant.clone(),
+            states: vec![SessionState::Active],
+            idle_for: Some(Duration::ZERO),
+            ..ListSessions::default()
+        });
+        while let Some(page) = pages.next().await? {
             for session in page {
                 let Ok(fold) = self.fold(&session).await else { continue };
                 if fold.stopped.is_some() || fold.runs == 0 {
@@ -54,6 +49,7 @@ impl Sessions {
                 }
             }
         }
+        Ok(())
     }
 
     pub(super) async fn finish_deletions(
@@ -62,33 +58,27 @@ impl Sessions {
         result: &mut UpkeepResult,
     ) -> Result<(), StoreError> {
         let now = self.store.now().await?;
-        let mut after = None;
-        loop {
-            let query = ListSessions {
-                tenant: options.tenant.clone(),
-                states: vec![SessionState::Deleting, SessionState::Deleted],
-                after: after.take(),
-                limit: 100,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await?;
-            let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.session_id.clone());
+        let states = vec![SessionState::Deleting, SessionState::Deleted];
+        let tenant = options.tenant.clone();
+        let mut pages = self.pages(ListSessions { tenant, states, ..ListSessions::default() });
+        while let Some(page) = pages.next().await? {
             for session in page.into_iter().filter(|session| is_unfinished(session, now)) {
                 let deleted = self.finish_delete(&session).await;
                 tell(&session, deleted, result);
             }
         }
+        Ok(())
     }
 }
 
-/// Whether a deletion is to be gone on with: it was interrupted, or the second look is due and was not taken.
+/// Whether a deletion is to be gone on with: it was interrupted, or another look is due and was not taken.
 fn is_unfinished(session: &SessionHead, now: u64) -> bool {
     match (session.state, session.deleted_at) {
         (SessionState::Deleting, _) => true,
         (SessionState::Deleted, Some(at)) => {
-            let due = at.saturating_add(millis(SECOND_LOOK));
-            now >= due && session.note.is_none_or(|(_, noted)| noted < due)
+            let looks = LOOKS.map(|after| at.saturating_add(millis(after)));
+            let due = looks.into_iter().filter(|due| now >= *due).max();
+            due.is_some_and(|due| session.note.is_none_or(|(_, noted)| noted < due))
         }
         _ => false,
     }

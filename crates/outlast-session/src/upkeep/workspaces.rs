@@ -96,20 +96,13 @@ impl Sessions {
     /// How many snapshots are to be expected: as many as last time, without those of sessions that were deleted since.
     async fn expected(&self, last: Option<(u64, u64)>) -> Result<Option<u64>, StoreError> {
         let Some((mut expected, at)) = last else { return Ok(None) };
-        let mut after = None;
-        loop {
-            let query = ListSessions {
-                states: vec![SessionState::Deleted],
-                after: after.take(),
-                limit: 1000,
-                ..ListSessions::default()
-            };
-            let page = self.store.list_sessions(&query).await?;
-            let Some(last) = page.last() else { return Ok(Some(expected)) };
-            after = Some(last.session_id.clone());
+        let states = vec![SessionState::Deleted];
+        let mut pages = self.pages(ListSessions { states, ..ListSessions::default() });
+        while let Some(page) = pages.next().await? {
             for session in page.iter().filter(|session| session.deleted_at.is_some_and(|gone| gone >= at)) {
                 expected = expected.saturating_sub(session.note.map_or(0, |(held, _)| held));
             }
         }
+        Ok(Some(expected))
     }
 }
