@@ -13,7 +13,7 @@ use outlast_session::workspace::{
     GcReport, Progress, RestoreError, RestoreMode, RestoreOptions, WorkspaceReadError,
 };
 use outlast_session::{CheckpointError, RestoreWorkspaceError, Sessions, WorkspaceScanError};
-use outlast_store::{Clock, Entropy, LeaseError, SystemClock, SystemEntropy};
+use outlast_store::{Clock, Entropy, LeaseError, ListRuns, StoreError, SystemClock, SystemEntropy};
 use serde_json::json;
 
 use super::session::{find, records};
@@ -181,6 +181,7 @@ async fn restore(context: &Context, host: &Host, args: RestoreArgs) -> Result<u8
     let record = (SystemEntropy.nonce().as_str().to_owned(), None);
     match host.thread_workspace(thread_id).await? {
         Some((path, _)) => {
+            let before = last_run(host, thread_id).await?;
             let restored = sessions
                 .restore_workspace(host.tenant(), thread_id, &reference, &path, &options, record)
                 .await
@@ -188,7 +189,19 @@ async fn restore(context: &Context, host: &Host, args: RestoreArgs) -> Result<u8
                     RestoreWorkspaceError::Restore(error) => not_restored(error),
                     RestoreWorkspaceError::Records(error) => records(error),
                 })?;
-            tell_restored(context, &restored, &path)
+            let status = tell_restored(context, &restored, &path)?;
+            match last_run(host, thread_id).await? {
+                // Nothing keeps runs away meanwhile, so that one cannot be kept from beginning by a restore that died.
+                Some(run) if before.as_ref() != Some(&run) => Err(Failure::new(
+                    ErrorCode::ThreadBusy,
+                    format!(
+                        "run {:?} began while the workspace was restored, so it may have seen some of either state: \
+                         look at what it has done, or restore again after its end",
+                        run.as_str()
+                    ),
+                )),
+                _ => Ok(status),
+            }
         }
         None => {
             // It must be there: the next run depends on it.
@@ -205,6 +218,12 @@ async fn restore(context: &Context, host: &Host, args: RestoreArgs) -> Result<u8
             Ok(0)
         }
     }
+}
+
+async fn last_run(host: &Host, thread_id: &ThreadId) -> Result<Option<RunId>, StoreError> {
+    let tenant = host.tenant().clone();
+    let query = ListRuns { tenant, thread_id: Some(thread_id.clone()), limit: 1, ..ListRuns::default() };
+    Ok(host.store().list_runs(&query).await?.into_iter().next().map(|run| run.run_id))
 }
 
 /// What to say of a snapshot that cannot be read.

@@ -3,10 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::{destroy_sandbox, json, objects, run};
-use crate::support::Bench;
+use crate::support::{Bench, Proc, eventually, is_stopped};
 
 #[track_caller]
 fn refs(bench: &Bench, thread: &str) -> Vec<Value> {
@@ -123,6 +124,34 @@ fn are_restored() {
     assert_eq!(refused(&["v2:sha256:00"]).0, "invalid_request");
 }
 
+/// No run works in the workspace when a restore begins, and one that begins meanwhile is told of.
+#[test]
+fn are_not_restored_beside_a_run() {
+    let bench = Bench::new();
+    run(&bench, "r1", "t", "echo one > a");
+    let restore = ["workspace", "restore", "t", "--run", "r1", "--json"];
+    let mut command = bench.command(restore);
+    command.env("OUTLAST_FAILPOINT", "restore.done=stop");
+    let restoring = Proc::new(command.spawn().expect("spawn"));
+    eventually("in mid restore", || is_stopped(restoring.pid()).then_some(()));
+    run(&bench, "r2", "t", "echo two > a");
+    restoring.signal(Signal::CONT);
+    let (code, message) = restoring.finish().failure();
+    assert_eq!(code, "thread_busy");
+    assert!(message.contains("\"r2\""), "{message}");
+    let (go, wait) = (bench.path().join("go"), "until [ -e \"$0\" ]; do sleep 0.05; done");
+    let args = ["run", "--run-id", "r3", "--thread", "t", "--", "sh", "-c", wait];
+    let mut command = bench.command(args.iter().map(std::ffi::OsStr::new).chain([go.as_os_str()]));
+    let running = Proc::new(command.spawn().expect("spawn"));
+    eventually("the run", || bench.status("r3"));
+    let (code, message) = bench.outlast(restore).failure();
+    assert_eq!(code, "thread_busy");
+    assert!(message.contains("\"r3\"") && message.contains("--into"), "{message}");
+    fs::write(go, "").expect("written");
+    assert_eq!(running.finish().code(), 0);
+    assert_eq!(bench.outlast(restore).code(), 0);
+}
+
 /// A sandbox whose workspace cannot be snapshotted is not destroyed, unless a person insists.
 #[test]
 fn are_durable_before_the_sandbox_goes() {
@@ -145,7 +174,7 @@ fn are_durable_before_the_sandbox_goes() {
     );
     assert_eq!(json(&bench, &["sandbox", "ls"])[0]["failedAttempts"], 1);
     fs::remove_file(objects.join("workspaces")).expect("removed");
-    crate::support::eventually("it is tried again", || {
+    eventually("it is tried again", || {
         bench.outlast(["reclaim"]);
         json(&bench, &["sandbox", "ls"]).as_array().expect("list").is_empty().then_some(())
     });
