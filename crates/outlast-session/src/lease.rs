@@ -78,6 +78,13 @@ impl Lease {
     }
 }
 
+/// What was done under a lease was done, and is told, whether or not the lease could be given back.
+pub(crate) fn given_back(released: Result<(), StoreError>) {
+    if let Err(error) = released {
+        tracing::debug!(%error, "a lease could not be given back: it runs out");
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
         self.renewing.abort();

@@ -22,9 +22,9 @@ async fn session(host: &Host, id: &str) -> SessionHead {
     host.store.session(&host.tenant, &name).await.expect("answered").expect("a session")
 }
 
-async fn stop(host: &Host, id: &str) -> u64 {
-    let record = Record::SessionStopped(SessionStopped { reason: StopReason::User });
-    let append = AppendRecords {
+fn stops(ids: impl IntoIterator<Item = String>) -> AppendRecords {
+    let stopped = || Record::SessionStopped(SessionStopped { reason: StopReason::User });
+    AppendRecords {
         tenant: Tenant::default(),
         thread_id: thread("t"),
         expected_tip: None,
@@ -32,9 +32,12 @@ async fn stop(host: &Host, id: &str) -> u64 {
         lease: None,
         pin: None,
         create: false,
-        records: vec![NewRecord::new(id, record)],
-    };
-    host.store.append_records(append).await.expect("added")[0].seq
+        records: ids.into_iter().map(|id| NewRecord::new(id, stopped())).collect(),
+    }
+}
+
+async fn stop(host: &Host, id: &str) -> u64 {
+    host.store.append_records(stops([id.to_owned()])).await.expect("added")[0].seq
 }
 
 async fn turn(host: &Host, run: &str, thread: &str) {
@@ -236,17 +239,7 @@ async fn a_long_ledger_is_not_read_for_its_end() {
     let b = host(&named("b"), "b").await;
     let page = b.store.thread_messages(&b.tenant, &thread("t"), None, 100).await.expect("read");
     assert_eq!((page.messages.len(), page.before), (100, Some(29_901)));
-    let stopped = || Record::SessionStopped(SessionStopped { reason: StopReason::User });
-    let append = AppendRecords {
-        tenant: Tenant::default(),
-        thread_id: thread("t"),
-        expected_tip: None,
-        barrier: None,
-        lease: None,
-        pin: None,
-        create: false,
-        records: (0..200).map(|n| NewRecord::new(format!("s{n}"), stopped())).collect(),
-    };
+    let append = stops((0..200).map(|n| format!("s{n}")));
     for added in [true, false] {
         let appended = b.store.append_records(append.clone()).await.expect("answered");
         assert!(appended.iter().all(|record| record.appended == added));

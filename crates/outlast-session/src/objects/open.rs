@@ -16,10 +16,18 @@ impl Objects {
         place: &str,
         options: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Objects, ObjectsError> {
+        match Objects::directory_of(place) {
+            Some(path) => directory(place, FilePath::new(path)),
+            None => bucket(place, options),
+        }
+    }
+
+    /// The directory that a place names; none where it names a bucket.
+    pub fn directory_of(place: &str) -> Option<&str> {
         match place.split_once("://") {
-            None => directory(place, FilePath::new(place)),
-            Some(("file", path)) => directory(place, FilePath::new(path)),
-            Some(_) => bucket(place, options),
+            None => Some(place),
+            Some(("file", path)) => Some(path),
+            Some(_) => None,
         }
     }
 }

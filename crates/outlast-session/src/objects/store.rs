@@ -94,12 +94,12 @@ impl Objects {
 
     /// The object, if it has at most so many bytes.
     pub async fn get(&self, key: &str, max: u64) -> Result<Bytes, ObjectsError> {
-        let found = self.store.get(&path(key, "read")?).await.map_err(|error| failed("read", key, error))?;
+        let found = self.store.get(&path(key, "read")?).await.map_err(|error| lost("read", key, error))?;
         let too_large = || ObjectsError::TooLarge { key: key.to_owned(), max };
         if found.meta.size > max {
             return Err(too_large());
         }
-        let body = found.bytes().await.map_err(|error| failed("read", key, error))?;
+        let body = found.bytes().await.map_err(|error| lost("read", key, error))?;
         if body.len() as u64 > max { Err(too_large()) } else { Ok(body) }
     }
 
@@ -134,7 +134,7 @@ impl Objects {
     /// Copies an object, durable before it returns, in place of another one under the new key.
     pub async fn copy(&self, from: &str, to: &str) -> Result<(), ObjectsError> {
         let copied = self.store.copy(&path(from, "copy")?, &path(to, "copy")?).await;
-        copied.map_err(|error| failed("copy", from, error))
+        copied.map_err(|error| lost("copy", from, error))
     }
 }
 
@@ -159,14 +159,16 @@ fn listed(meta: &object_store::ObjectMeta) -> Listed {
     }
 }
 
-fn failed(what: &'static str, key: &str, error: object_store::Error) -> ObjectsError {
+/// Of what needs the object. To write or to list finds nothing where the bucket itself is not there: that has [`failed`].
+fn lost(what: &'static str, key: &str, error: object_store::Error) -> ObjectsError {
     match error {
-        // To write or to list fails so where the bucket itself is not there.
-        object_store::Error::NotFound { .. } if matches!(what, "read" | "copy") => {
-            ObjectsError::NotFound { key: key.to_owned() }
-        }
-        error => ObjectsError::Failed { what, key: key.to_owned(), message: chain(&error) },
+        object_store::Error::NotFound { .. } => ObjectsError::NotFound { key: key.to_owned() },
+        error => failed(what, key, error),
     }
+}
+
+fn failed(what: &'static str, key: &str, error: object_store::Error) -> ObjectsError {
+    ObjectsError::Failed { what, key: key.to_owned(), message: chain(&error) }
 }
 
 /// The error with all its causes: the first alone says little.

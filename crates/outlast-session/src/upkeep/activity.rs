@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::collect::{GcError, GcOptions, GcResult};
 use crate::lease::Lease;
+use crate::lease::given_back;
 use crate::{Sessions, fail};
 
 /// A session under this host's lease, perhaps with a collection that is under way. Ends with [`Activity::stop`] or
@@ -109,10 +110,7 @@ impl Activity {
             Err(error) => return Err(error.into()),
         };
         fail::point("session.stopped");
-        // What was recorded was recorded, whether or not the lease can be given back.
-        if let Err(error) = self.release(note).await {
-            tracing::debug!(%error, "a lease could not be given back: it runs out");
-        }
+        given_back(self.release(note).await);
         Ok(stopped)
     }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::DeletedSession;
 use crate::Sessions;
 use crate::collect::{GcError, GcOptions, GcResult, StillWanted};
+use crate::lease::given_back;
 
 /// How long a session that was collected, and has had no new record since, is left alone: what events pointed to ages out
 /// without a record.
@@ -126,10 +127,7 @@ impl Sessions {
             Ok(result) if result.kept == 0 => self.tip(session).await,
             _ => None,
         };
-        // What was done was done, and is told, whether or not the lease can be given back.
-        if let Err(error) = lease.release(note).await {
-            tracing::debug!(%error, "a lease could not be given back: it runs out");
-        }
+        given_back(lease.release(note).await);
         Ok(collected?)
     }
 
@@ -138,36 +136,35 @@ impl Sessions {
     /// recorded. Never fails as a whole.
     pub async fn upkeep(&self, options: &UpkeepOptions, wanted: StillWanted<'_>) -> UpkeepResult {
         let mut result = UpkeepResult::default();
-        if !options.gc.dry_run
-            && let Err(error) = self.finish_deletions(options, &mut result).await
-        {
-            result.error = Some(error.to_string());
-            return result;
-        }
-        let (tenant, states) = (options.tenant.clone(), vec![SessionState::Active]);
-        let mut pages = self.pages(ListSessions { tenant, states, ..ListSessions::default() });
-        loop {
-            let page = match pages.next().await {
-                Ok(Some(page)) => page,
-                Ok(None) => break,
-                Err(error) => {
-                    result.error = Some(error.to_string());
-                    return result;
-                }
-            };
-            for session in page {
-                if !wanted() {
-                    return result;
-                }
-                self.look_at(session, options, wanted, &mut result).await;
-            }
-        }
-        if !options.gc.dry_run
-            && let Err(error) = self.stop_idle(options, &mut result).await
-        {
+        if let Err(error) = self.look_after_all(options, wanted, &mut result).await {
             result.error = Some(error.to_string());
         }
         result
+    }
+
+    async fn look_after_all(
+        &self,
+        options: &UpkeepOptions,
+        wanted: StillWanted<'_>,
+        result: &mut UpkeepResult,
+    ) -> Result<(), StoreError> {
+        if !options.gc.dry_run {
+            self.finish_deletions(options, result).await?;
+        }
+        let (tenant, states) = (options.tenant.clone(), vec![SessionState::Active]);
+        let mut pages = self.pages(ListSessions { tenant, states, ..ListSessions::default() });
+        while let Some(page) = pages.next().await? {
+            for session in page {
+                if !wanted() {
+                    return Ok(());
+                }
+                self.look_at(session, options, wanted, result).await;
+            }
+        }
+        if !options.gc.dry_run {
+            self.stop_idle(options, result).await?;
+        }
+        Ok(())
     }
 
     async fn look_at(

@@ -9,6 +9,7 @@ use outlast_store::{DeleteError, LeaseError, ListSessions, SessionHead, SessionN
 use serde::Serialize;
 
 use crate::collect::StillWanted;
+use crate::lease::given_back;
 use crate::objects::ObjectsError;
 use crate::{Lease, Sessions, fail};
 
@@ -131,9 +132,7 @@ impl Sessions {
         };
         // Also after a failure, so that the next attempt need not wait for the lease to run out.
         let note = deleted.is_ok().then_some(named);
-        if let Err(error) = lease.release(note).await {
-            tracing::debug!(%error, "a lease could not be given back: it runs out");
-        }
+        given_back(lease.release(note).await);
         deleted
     }
 

@@ -6,6 +6,7 @@ use outlast_core::decide::SessionState;
 use outlast_core::duration::millis;
 use outlast_store::{LeaseError, LeaseOn, ListSessions, StoreError};
 
+use crate::lease::given_back;
 use crate::workspace::{GcInput, GcReport, WorkspaceGcError};
 use crate::{Sessions, WorkspaceScanError};
 
@@ -63,10 +64,8 @@ impl Sessions {
             Ok(report) if !options.dry_run => Some(report.live_refs),
             _ => None,
         };
-        // What was done was done, and is told. Without the note the next collection expects what was there before.
-        if let Err(error) = lease.release(note).await {
-            tracing::debug!(%error, "a lease could not be given back: it runs out");
-        }
+        // Without the note the next collection expects what was there before.
+        given_back(lease.release(note).await);
         collected
     }
 

@@ -28,11 +28,7 @@ pub async fn check(
         Some(place) => (place, place),
         None => (own.as_str(), "a directory in the data directory"),
     };
-    let directory = match place.split_once("://") {
-        None => Some(place),
-        Some(("file", path)) => Some(path),
-        Some(_) => None,
-    };
+    let directory = Objects::directory_of(place);
     if let Some(hindrance) = data_directory.hindrance().filter(|_| place == own) {
         return Check::unknown(NAME, hindrance);
     }

@@ -11,6 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::failure::{FAILED, Failure};
 use crate::cli::render::printable;
 use crate::cli::say::{print_line, tell};
+use crate::count::count;
 
 /// How many runs a line names; `--json` names them all.
 const NAMED: usize = 5;
@@ -70,11 +71,10 @@ fn line(what: &str, names: impl ExactSizeIterator<Item = String>) -> String {
 fn summary(result: &PruneResult, dry_run: bool) -> String {
     let (deleted, kept) = (result.deleted.len(), result.kept.len());
     let what = if dry_run { "would be deleted" } else { "deleted" };
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
-    let mut text = format!("the journals of {deleted} run{} {what}, {kept} kept", plural(deleted));
-    let failures = result.failures.len();
+    let mut text = format!("the journals of {} {what}, {kept} kept", count(deleted as u64, "run"));
+    let failures = result.failures.len() as u64;
     if failures > 0 {
-        text.push_str(&format!(", {failures} failure{}", plural(failures)));
+        text.push_str(&format!(", {}", count(failures, "failure")));
     }
     text
 }

@@ -2,6 +2,6 @@
 
 mod ending;
 mod here;
-mod report;
+pub mod report;
 mod systemd;
 mod unit;

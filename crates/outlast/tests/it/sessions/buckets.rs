@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::{destroy_sandbox, json, run};
+use crate::doctor::report::Report;
 use crate::support::{Bench, Proc, eventually, skipped};
 
 /// A server that speaks S3, with one bucket; none where it is not installed.
@@ -109,12 +110,10 @@ fn that_doctor_tries_out() {
     ] {
         let mut command = bucket.command(&bench, &["doctor", "--json"]);
         command.env("OUTLAST_OBJECTS", place);
-        let told = Proc::new(command.spawn().expect("spawn")).finish().stdout;
-        let checks: serde_json::Value = serde_json::from_str(&told).expect("json");
-        let check = checks.as_array().expect("list").iter().find(|check| check["check"] == "objects");
-        let check = check.expect("a check of object storage");
-        assert_eq!(check["level"], level, "{check}");
-        assert!(check["finding"].as_str().is_some_and(|finding| finding.contains(says)), "{check}");
+        let report = Report::of(&Proc::new(command.spawn().expect("spawn")).finish());
+        let (found, finding, _) = report.check("objects");
+        assert_eq!(found, level, "{place}: {finding}");
+        assert!(finding.contains(says), "{place}: {finding}");
     }
 }
 

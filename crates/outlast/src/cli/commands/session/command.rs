@@ -38,12 +38,17 @@ pub async fn session(context: &Context, command: SessionCommand) -> Result<u8, F
     status
 }
 
-/// The session that is meant, or an error that says what to do.
-pub async fn find(host: &Host, sessions: &Sessions, name: &str) -> Result<SessionHead, Failure> {
-    let found = sessions.find(host.tenant(), name).await?.ok_or_else(|| {
+/// The session that is meant, also one that was deleted, or an error that says what to do.
+pub async fn find_any(host: &Host, sessions: &Sessions, name: &str) -> Result<SessionHead, Failure> {
+    sessions.find(host.tenant(), name).await?.ok_or_else(|| {
         let message = format!("there is no session of a thread {name:?}; `outlast session ls` lists them");
         Failure::new(ErrorCode::SessionNotFound, message)
-    })?;
+    })
+}
+
+/// The session that is meant, or an error that says what to do.
+pub async fn find(host: &Host, sessions: &Sessions, name: &str) -> Result<SessionHead, Failure> {
+    let found = find_any(host, sessions, name).await?;
     if found.state != SessionState::Active {
         let message = format!("the session of thread {:?} was deleted", found.thread_id.as_str());
         return Err(Failure::new(ErrorCode::SessionDeleted, message));

@@ -5,7 +5,7 @@ use outlast_runtime::Host;
 use outlast_session::collect::{GcOptions, GcResult};
 use outlast_session::upkeep::{CollectError, UpkeepOptions};
 use outlast_store::{LeaseError, SessionHead};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::find;
 use crate::cli::context::Context;
@@ -38,11 +38,9 @@ pub async fn collect(context: &Context, host: &Host, name: &str, options: &GcOpt
 
 fn tell_collected(context: &Context, session: &SessionHead, result: &GcResult) {
     if context.json {
-        let mut value = json!({"sessionId": session.session_id, "threadId": session.thread_id});
-        if let (Some(object), Ok(Value::Object(more))) = (value.as_object_mut(), serde_json::to_value(result))
-        {
-            object.extend(more);
-        }
+        let mut value = serde_json::to_value(result).unwrap_or_default();
+        value["sessionId"] = json!(session.session_id);
+        value["threadId"] = json!(session.thread_id);
         print_line!("{value}");
         return;
     }

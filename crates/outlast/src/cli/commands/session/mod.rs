@@ -6,4 +6,5 @@ mod remove;
 mod show;
 mod transfer;
 
+use command::find_any;
 pub use command::{find, records, session};

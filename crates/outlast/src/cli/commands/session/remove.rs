@@ -8,6 +8,7 @@ use outlast_session::upkeep::DeleteSessionError;
 use outlast_store::{DeleteError, LeaseError, ListInstances, SessionHead, SessionName};
 use serde_json::json;
 
+use super::find_any;
 use crate::cli::commands::reclaim;
 use crate::cli::context::Context;
 use crate::cli::failure::{FAILED, Failure};
@@ -17,10 +18,7 @@ use crate::count::count;
 
 pub async fn remove(context: &Context, host: &Host, name: &str, yes: bool) -> Result<u8, Failure> {
     let sessions = host.sessions().await?;
-    let session = sessions.find(host.tenant(), name).await?.ok_or_else(|| {
-        let message = format!("there is no session of a thread {name:?}; `outlast session ls` lists them");
-        Failure::new(ErrorCode::SessionNotFound, message)
-    })?;
+    let session = find_any(host, &sessions, name).await?;
     let thread = &session.thread_id;
     if !yes && !confirmed(&session)? {
         tell!("outlast: nothing was deleted");
